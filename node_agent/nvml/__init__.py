@@ -1,0 +1,1 @@
+"""Access to NVML: the port, the driver over pynvml, and the simulated library."""
