@@ -1,0 +1,39 @@
+"""Keys that the scheduler, the agent and their users share on nodes and Pods (HAMi v2.10)."""
+
+from typing import Final
+
+# on nodes
+NODE_REGISTER: Final = "hami.io/node-nvidia-register"
+NODE_LOCK: Final = "hami.io/mutex.lock"
+NODE_DEVICE_CORDON: Final = "hami.io/device-cordon"
+NODE_MIG_BLOCKED: Final = "hami.io/node-mig-blocked"
+
+# on Pods, written by the scheduler with the Binding
+POD_NODE: Final = "hami.io/vgpu-node"
+POD_TIME: Final = "hami.io/vgpu-time"
+POD_DEVICES_TO_ALLOCATE: Final = "hami.io/vgpu-devices-to-allocate"
+POD_DEVICES_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
+POD_MIG_ALLOCATIONS: Final = "hami.io/vgpu-mig-allocations"
+POD_BIND_PHASE: Final = "hami.io/bind-phase"
+POD_BIND_TIME: Final = "hami.io/bind-time"
+
+# on Pods, written by their users
+POD_MODE: Final = "nvidia.com/vgpu-mode"
+POD_PROFILE: Final = "nvidia.com/mig-profile"
+POD_USE_GPU_TYPE: Final = "nvidia.com/use-gputype"
+POD_NOUSE_GPU_TYPE: Final = "nvidia.com/nouse-gputype"
+POD_USE_GPU_UUID: Final = "nvidia.com/use-gpuuuid"
+POD_NOUSE_GPU_UUID: Final = "nvidia.com/nouse-gpuuuid"
+
+BIND_PHASE_ALLOCATING: Final = "allocating"
+BIND_PHASE_SUCCESS: Final = "success"
+BIND_PHASE_FAILED: Final = "failed"
+
+MODE_MIG: Final = "mig"
+VENDOR: Final = "NVIDIA"
+
+# resources of containers
+RESOURCE_COUNT: Final = "nvidia.com/gpu"
+RESOURCE_MEMORY: Final = "nvidia.com/gpumem"
+RESOURCE_MEMORY_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
+RESOURCE_CORES: Final = "nvidia.com/gpucores"

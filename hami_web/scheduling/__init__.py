@@ -1,0 +1,1 @@
+"""Use-cases of scheduling, named as kube-scheduler names them; no HTTP, no database."""

@@ -1,0 +1,17 @@
+#!/usr/bin/env python3
+"""Command line of the control plane."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run a management command."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")
+    from django.core.management import execute_from_command_line  # noqa: PLC0415
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""Settings of the tests."""
+
+from hami_web.settings import *  # noqa: F403
