@@ -111,7 +111,6 @@ def _decode_gpu(entry: Mapping[str, object], uuid: str, where: str) -> GpuCapabi
     def integer(key: str, most: int = wire.INT32_MAX) -> int:
         return wire.as_integer(entry.get(key, 0), f"{where}.{key}", most=most)
 
-    profiles = entry.get("migProfiles") or []
     mode = entry.get("mode", "")
     if not isinstance(mode, str):
         raise MalformedContract(f"{where}.mode", mode, "a string")
@@ -126,7 +125,7 @@ def _decode_gpu(entry: Mapping[str, object], uuid: str, where: str) -> GpuCapabi
         mode=mode,
         profiles=tuple(
             _decode_profile(profile, f"{where}.migProfiles[{position}]")
-            for position, profile in enumerate(wire.as_array(profiles, f"{where}.migProfiles"))
+            for position, profile in enumerate(_items(entry, "migProfiles", where))
         ),
         healthy=wire.as_bool(entry.get("health", False), f"{where}.health"),
         extra={key: value for key, value in entry.items() if key not in _GPU_KEYS},
@@ -136,7 +135,7 @@ def _decode_gpu(entry: Mapping[str, object], uuid: str, where: str) -> GpuCapabi
 def _decode_profile(value: object, where: str) -> ProfileCapability:
     entry = wire.as_object(value, where)
     name = wire.as_text(entry.get("name"), f"{where}.name")
-    placements = wire.as_array(entry.get("placements") or [], f"{where}.placements")
+    placements = _items(entry, "placements", where)
     limit = entry.get("instanceLimit")
     attribute = entry.get("attribute", _attribute_of(name))
     if not isinstance(attribute, str):
@@ -167,6 +166,12 @@ def _decode_placement(value: object, where: str) -> Placement:
         wire.as_integer(entry.get("start"), f"{where}.start", most=MEMORY_SLICES_MAX),
         wire.as_integer(entry.get("size"), f"{where}.size", least=1, most=MEMORY_SLICES_MAX),
     )
+
+
+def _items(entry: Mapping[str, object], key: str, where: str) -> list[object]:
+    """An array; Go writes ``null`` for an empty one."""
+    value = entry.get(key)
+    return [] if value is None else wire.as_array(value, f"{where}.{key}")
 
 
 def _attribute_of(name: str) -> str:
