@@ -1,0 +1,62 @@
+# Every target calls the commands that a person would type; all of them use .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+AGENT  := .venv-agent
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench proto messages clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed ## Make .venv with everything that development needs
+
+$(VENV)/.installed: pyproject.toml
+	.ci/system-packages run
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[development]'
+	touch $@
+
+$(AGENT)/.installed: pyproject.toml
+	.ci/system-packages run
+	$(PYTHON) -m venv $(AGENT)
+	$(AGENT)/bin/pip install --quiet --disable-pip-version-check --editable '.[node-agent,agent-test]'
+	touch $@
+
+demo: install ## A simulated cluster with its dashboard on http://127.0.0.1:8000/, until Ctrl-C
+	$(BIN)/python manage.py demo
+
+demo-check: install ## The fixed story of the demo, checked step by step, without the page
+	$(BIN)/python manage.py demo --check
+
+test: install ## All tests; says what it skips and why
+	.ci/system-packages test
+	$(BIN)/python -m pytest -rs
+
+test-agent: $(AGENT)/.installed ## The core and the agent in an environment without Django
+	$(AGENT)/bin/python -m pytest -c tests/agent.ini -rs tests/core tests/nvml tests/driver_contract tests/node_agent
+
+test-cluster: install ## Only the end-to-end suite, on the Kubernetes of HAMI_TEST_KUBE or HAMI_TEST_KUBECONFIG
+	$(BIN)/python -m pytest -rs -m cluster
+
+lint: install ## Style, format, types and architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py check
+
+fmt: install ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install ## Placement quality and filter speed against their baselines
+	$(BIN)/python -m tests.benchmarks.placement
+	$(BIN)/python -m tests.benchmarks.filter
+
+proto: install ## Regenerate the code of the kubelet device-plugin API
+	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. node_agent/deviceplugin/v1beta1.proto
+
+clean: ## Remove environments and caches
+	rm -rf $(VENV) $(AGENT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
