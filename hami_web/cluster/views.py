@@ -8,9 +8,10 @@ the properties that hide them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from hami_web.core.request import ContainerSpec
 
@@ -37,12 +38,23 @@ class Resources(Struct, gc=False):
     requests: dict[str, str | int] | None = None
 
 
+class SecurityContext(Struct, gc=False):
+    """A privileged container sees every GPU, whatever it was given."""
+
+    privileged: bool | None = None
+
+
 class Container(Struct, rename="camel", gc=False):
     """One container; ``restart_policy`` is set on sidecars only."""
 
     name: str = ""
     resources: Resources | None = None
     restart_policy: str | None = None
+    security_context: SecurityContext | None = None
+
+    @property
+    def is_privileged(self) -> bool:
+        return self.security_context is not None and bool(self.security_context.privileged)
 
     def spec(self) -> ContainerSpec:
         """The values that a request is read from."""
@@ -147,3 +159,41 @@ class NodeView(Struct, gc=False):
         """The kubelet reports Ready; a node without the condition is not."""
         conditions = self.status.conditions or []
         return any(c.type == "Ready" and c.status == "True" for c in conditions)
+
+
+Item = TypeVar("Item")
+
+
+class ListMeta(Struct, rename={"resource_version": "resourceVersion", "more": "continue"}):
+    """Version of a list and the token of its next page."""
+
+    resource_version: str = ""
+    more: str | None = None
+
+
+class ObjectList(Struct, Generic[Item]):
+    """A list of one kind; Go writes ``null`` for no items."""
+
+    metadata: ListMeta
+    items: list[Item] | None = None
+
+
+class WatchEvent(Struct):
+    """One line of a watch; the object is decoded by type."""
+
+    type: str
+    object: Raw
+
+
+class ObjectHead(Struct):
+    """Only the identity of an object."""
+
+    metadata: ObjectMeta
+
+
+class Status(Struct):
+    """The API server's refusal inside a watch."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
