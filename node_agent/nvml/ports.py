@@ -182,7 +182,7 @@ class MigDriver(Protocol):
         """Destroy one GPU instance; NVML refuses while it has compute instances."""
 
     def processes(self, uuid: str) -> tuple[DriverProcess, ...]:
-        """Compute and graphics processes on the GPU and on all its MIG devices."""
+        """Compute (also under MPS) and graphics processes on the GPU and on all its MIG devices."""
 
     def enable_mig_mode(self, uuid: str) -> MigModeChange:
         """Ask for MIG mode and read back what really holds."""

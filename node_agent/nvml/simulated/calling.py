@@ -211,12 +211,12 @@ def write_pointers(address: int | None, count: int | None, values: list[int]) ->
     if values:
         if not address:
             raise Refusal(NvmlCode.INVALID_ARGUMENT)
-        (ctypes.c_void_p * len(values)).from_address(address)[:] = values
+        array = (ctypes.c_void_p * len(values)).from_address(address)
+        for position, value in enumerate(values):
+            array[position] = value
 
 
-def write_placements(
-    address: int | None, count: int | None, placements: list[Placement]
-) -> None:
+def write_placements(address: int | None, count: int | None, placements: list[Placement]) -> None:
     """A null array asks for the count only; a short one is INSUFFICIENT_SIZE."""
     room = read_uint(count)
     write_uint(count, len(placements))

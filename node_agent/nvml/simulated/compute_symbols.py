@@ -27,9 +27,7 @@ _PROFILE_NUMBERS = range(9)
 _SHARED_ENGINES = 0
 
 
-@symbol(
-    "nvmlGpuInstanceGetComputeInstanceProfileInfo", takes=(c_void_p, c_uint, c_uint, c_void_p)
-)
+@symbol("nvmlGpuInstanceGetComputeInstanceProfileInfo", takes=(c_void_p, c_uint, c_uint, c_void_p))
 def profile_v1(
     call: Call, handle: int | None, number: int, engines: int, result: int | None
 ) -> None:
@@ -37,9 +35,7 @@ def profile_v1(
     _fill_profile(at(layout.ComputeInstanceProfile, result), gi_profile, profile)
 
 
-@symbol(
-    "nvmlGpuInstanceGetComputeInstanceProfileInfoV", takes=(c_void_p, c_uint, c_uint, c_void_p)
-)
+@symbol("nvmlGpuInstanceGetComputeInstanceProfileInfoV", takes=(c_void_p, c_uint, c_uint, c_void_p))
 def profile_v2(
     call: Call, handle: int | None, number: int, engines: int, result: int | None
 ) -> None:
@@ -76,12 +72,8 @@ def _fill_profile(
     info.sharedOfaCount = gi_profile.engines.ofa
 
 
-@symbol(
-    "nvmlGpuInstanceGetComputeInstanceRemainingCapacity", takes=(c_void_p, c_uint, c_void_p)
-)
-def remaining_capacity(
-    call: Call, handle: int | None, profile_id: int, result: int | None
-) -> None:
+@symbol("nvmlGpuInstanceGetComputeInstanceRemainingCapacity", takes=(c_void_p, c_uint, c_void_p))
+def remaining_capacity(call: Call, handle: int | None, profile_id: int, result: int | None) -> None:
     gpu, instance = call.gpu_instance(handle)
     profile = mutations.compute_profile(gpu, instance, profile_id)
     write_uint(result, len(topology.free_compute_starts(instance, profile)))
@@ -156,9 +148,7 @@ def instance_info(call: Call, handle: int | None, result: int | None) -> None:
     gpu, instance, compute = call.compute_instance(handle)
     info = at(layout.ComputeInstanceInfo, result)
     info.device = _handle(call, Kind.MIG_DEVICE, gpu, instance, compute)
-    info.gpuInstance = call.handle(
-        Kind.GPU_INSTANCE, call.node.gpus.index(gpu), instance.gi_id
-    )
+    info.gpuInstance = call.handle(Kind.GPU_INSTANCE, call.node.gpus.index(gpu), instance.gi_id)
     info.id = compute.ci_id
     info.profileId = compute.profile_id
     info.placement.start, info.placement.size = compute.start, compute.size

@@ -182,9 +182,7 @@ def max_mig_device_count(call: Call, device: int | None, result: int | None) -> 
 
 
 @symbol("nvmlDeviceGetMigDeviceHandleByIndex", takes=(c_void_p, c_uint, c_void_p))
-def mig_device_by_index(
-    call: Call, device: int | None, wanted: int, result: int | None
-) -> None:
+def mig_device_by_index(call: Call, device: int | None, wanted: int, result: int | None) -> None:
     gpu = call.gpu(device)
     if not gpu.mig_current:
         raise Refusal(NvmlCode.NOT_SUPPORTED)
@@ -240,5 +238,3 @@ def _mig_device(
     if instance is None or compute is None:
         raise Refusal(other)
     return gpu, instance, compute
-
-

@@ -9,9 +9,7 @@ from node_agent.nvml.simulated.store import StateStore
 ANY_FUNCTION = "*"
 
 
-def take_fault(
-    store: StateStore, node: Node, function: str, gpu_uuid: str
-) -> Fault | None:
+def take_fault(store: StateStore, node: Node, function: str, gpu_uuid: str) -> Fault | None:
     """The fault that hits this call, counted down for every process; None in the usual case."""
     if not any(_concerns(each, function, gpu_uuid) for each in node.faults):
         return None

@@ -96,9 +96,7 @@ def possible_placements(
 
 
 @symbol("nvmlDeviceGetGpuInstanceRemainingCapacity", takes=(c_void_p, c_uint, c_void_p))
-def remaining_capacity(
-    call: Call, device: int | None, profile_id: int, result: int | None
-) -> None:
+def remaining_capacity(call: Call, device: int | None, profile_id: int, result: int | None) -> None:
     gpu = call.gpu(device)
     mutations.require_mig(gpu)
     profile = mutations.known_profile(gpu, profile_id)
@@ -110,9 +108,7 @@ def create(call: Call, device: int | None, profile_id: int, result: int | None) 
     _create(call, device, profile_id, None, result)
 
 
-@symbol(
-    "nvmlDeviceCreateGpuInstanceWithPlacement", takes=(c_void_p, c_uint, c_void_p, c_void_p)
-)
+@symbol("nvmlDeviceCreateGpuInstanceWithPlacement", takes=(c_void_p, c_uint, c_void_p, c_void_p))
 def create_with_placement(
     call: Call, device: int | None, profile_id: int, placement: int | None, result: int | None
 ) -> None:

@@ -40,7 +40,16 @@ class GpuInstanceProfileV2(ctypes.Structure):
 
     _fields_ = [
         ("version", c_uint),
-        *((name, kind) for name, kind in GpuInstanceProfile._fields_[:-1]),
+        ("id", c_uint),
+        ("isP2pSupported", c_uint),
+        ("sliceCount", c_uint),
+        ("instanceCount", c_uint),
+        ("multiprocessorCount", c_uint),
+        ("copyEngineCount", c_uint),
+        ("decoderCount", c_uint),
+        ("encoderCount", c_uint),
+        ("jpegCount", c_uint),
+        ("ofaCount", c_uint),
         ("memorySizeMB", c_ulonglong),
         ("name", c_char * NAME_LENGTH),
     ]
@@ -67,7 +76,15 @@ class ComputeInstanceProfileV2(ctypes.Structure):
 
     _fields_ = [
         ("version", c_uint),
-        *((name, kind) for name, kind in ComputeInstanceProfile._fields_),
+        ("id", c_uint),
+        ("sliceCount", c_uint),
+        ("instanceCount", c_uint),
+        ("multiprocessorCount", c_uint),
+        ("sharedCopyEngineCount", c_uint),
+        ("sharedDecoderCount", c_uint),
+        ("sharedEncoderCount", c_uint),
+        ("sharedJpegCount", c_uint),
+        ("sharedOfaCount", c_uint),
         ("name", c_char * NAME_LENGTH),
     ]
 

@@ -110,10 +110,11 @@ class SimulatedLibrary:
             os._exit(KILLED_STATUS)
         return code if fault.code is None else fault.code
 
-    def _run(
-        self, symbol: Symbol, arguments: tuple[Any, ...], node: Node, *, effect: bool
-    ) -> int:
+    def _run(self, symbol: Symbol, arguments: tuple[Any, ...], node: Node, *, effect: bool) -> int:
         try:
-            return symbol.function(Call(self.store, self.session, node, effect=effect), *arguments) or 0
+            return (
+                symbol.function(Call(self.store, self.session, node, effect=effect), *arguments)
+                or 0
+            )
         except NoEffect:
             return NvmlCode.SUCCESS

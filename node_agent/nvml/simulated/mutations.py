@@ -105,9 +105,7 @@ def destroy_compute_instance(gpu: Gpu, instance: GpuInstance, compute: ComputeIn
     instance.compute_instances.remove(compute)
 
 
-def compute_profile(
-    gpu: Gpu, instance: GpuInstance, profile_id: int
-) -> topology.ComputeProfile:
+def compute_profile(gpu: Gpu, instance: GpuInstance, profile_id: int) -> topology.ComputeProfile:
     """Raise NOT_SUPPORTED for a number that this GPU instance does not offer."""
     gi_profile = known_profile(gpu, instance.profile_id)
     for profile in topology.compute_profiles(gpu.facts, gi_profile):

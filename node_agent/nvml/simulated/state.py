@@ -13,7 +13,7 @@ ID_MAPS = ("identity", "swapped")
 PERMISSIONS = ("root", "user", "container")
 DRIVER_STATES = ("loaded", "not_loaded", "library_missing", "mismatch")
 UUID_MODES = ("deterministic", "random", "legacy")
-PROCESS_KINDS = ("compute", "graphics", "leaked")
+PROCESS_KINDS = ("compute", "graphics", "mps", "leaked")
 KILL_POINTS = ("", "before", "after")
 
 

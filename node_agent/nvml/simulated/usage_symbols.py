@@ -56,9 +56,7 @@ def _memory_mib(call: Call, device: int | None) -> tuple[int, int, int]:
 
 
 @symbol("nvmlDeviceGetComputeRunningProcesses_v3", takes=(c_void_p, c_void_p, c_void_p))
-def compute_processes(
-    call: Call, device: int | None, count: int | None, array: int | None
-) -> None:
+def compute_processes(call: Call, device: int | None, count: int | None, array: int | None) -> None:
     _list_processes(call, device, "compute", count, array)
 
 
@@ -67,6 +65,11 @@ def graphics_processes(
     call: Call, device: int | None, count: int | None, array: int | None
 ) -> None:
     _list_processes(call, device, "graphics", count, array)
+
+
+@symbol("nvmlDeviceGetMPSComputeRunningProcesses_v3", takes=(c_void_p, c_void_p, c_void_p))
+def mps_processes(call: Call, device: int | None, count: int | None, array: int | None) -> None:
+    _list_processes(call, device, "mps", count, array)
 
 
 def _list_processes(
