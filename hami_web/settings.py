@@ -1,4 +1,147 @@
-"""Django settings, read from the environment."""
+"""Django settings, read from the environment; the only place that reads it.
 
-SECRET_KEY = "placeholder-for-type-checking"
-INSTALLED_APPS: list[str] = []
+Every variable has a default that works, or the process says which one it lacks. A secret can be
+given as a file by the same name with ``_FILE``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR: Final = Path(__file__).resolve().parent.parent
+
+
+def _text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def _secret(name: str) -> str:
+    """A secret from the variable, or from the file that ``<name>_FILE`` names."""
+    path = _text(f"{name}_FILE")
+    if not path:
+        return _text(name)
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}_FILE: {path!r}: {error.strerror}") from error
+
+
+def _number(name: str, default: float, *, least: float, most: float) -> float:
+    text = _text(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise ImproperlyConfigured(
+            f"{name}: {text!r} is not allowed; allowed: a number in {least:g}…{most:g}"
+        )
+    return value
+
+
+def _flag(name: str) -> bool:
+    text = _text(name, "false").lower()
+    if text not in {"true", "false", "1", "0"}:
+        raise ImproperlyConfigured(f"{name}: {text!r} is not allowed; allowed: true, false")
+    return text in {"true", "1"}
+
+
+def _path(name: str) -> Path | None:
+    text = _text(name)
+    return Path(text) if text else None
+
+
+# --- Django -------------------------------------------------------------------------------------
+
+DEBUG = _flag("HAMI_DEBUG")
+# Nothing that outlives a process is signed by the extender; a role that needs a lasting key checks
+# for it (checks.py).
+SECRET_KEY_IS_LASTING = bool(_secret("HAMI_SECRET_KEY"))
+SECRET_KEY = _secret("HAMI_SECRET_KEY") or secrets.token_urlsafe(48)
+ALLOWED_HOSTS = [
+    host for host in _text("HAMI_ALLOWED_HOSTS", "127.0.0.1,localhost").split(",") if host
+]
+INSTALLED_APPS: list[str] = [
+    "hami_web.extender",
+    "hami_web.dashboard",
+    "hami_web.simulator",
+    "django.contrib.staticfiles",
+]
+ROOT_URLCONF = "hami_web.urls"
+WSGI_APPLICATION = "hami_web.wsgi.application"
+DATABASES: dict[str, dict[str, object]] = {}
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+# The extender reads bodies under limits of its own (extender/views.py).
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": _text("HAMI_LOG_LEVEL", "INFO").upper()},
+}
+
+# --- Kubernetes ---------------------------------------------------------------------------------
+
+# Empty: the Pod's ServiceAccount.
+KUBECONFIG = _path("HAMI_KUBECONFIG")
+SCHEDULER_NAME = _text("HAMI_SCHEDULER_NAME", "hami-scheduler")
+
+# --- extender -----------------------------------------------------------------------------------
+
+EXTENDER_LISTEN = _text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8000")
+EXTENDER_THREADS = int(_number("HAMI_EXTENDER_THREADS", 128, least=4, most=1024))
+EXTENDER_TLS_CERT = _path("HAMI_EXTENDER_TLS_CERT")
+EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
+# Longest time that /bind waits for the node; below kube-scheduler's httpTimeout (30 s).
+BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
+# How long a reservation that is not bound stays held.
+HOLD_S = _number("HAMI_HOLD_S", 60, least=1, most=3600)
+
+# --- web ----------------------------------------------------------------------------------------
+# The extender's handler uses none of this (extender/handler.py).
+
+WEB_LISTEN = _text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
+# Set where people reach the dashboard over HTTPS: cookies are then sent over nothing else.
+WEB_HTTPS = _flag("HAMI_WEB_HTTPS")
+
+MIDDLEWARE: list[str] = [
+    "hami_web.dashboard.security.ContentSecurityPolicy",
+    "django.middleware.security.SecurityMiddleware",
+    "hami_web.dashboard.static_files.StaticFiles",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.middleware.http.ConditionalGetMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+ASGI_APPLICATION = "hami_web.asgi.application"
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# The files are served as they lie in the project: there is nothing to build or to collect.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
+
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "hami_web" / "locale"]
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = WEB_HTTPS

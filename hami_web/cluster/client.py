@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Generic
+from typing import Generic, cast
 from urllib.parse import quote
 
 import msgspec
@@ -67,7 +67,7 @@ class OfficialConnection:
         return pool
 
     def auth_headers(self) -> Mapping[str, str]:
-        settings: Mapping[str, Mapping[str, object]] = dict(self._configuration.auth_settings())
+        settings = cast(Mapping[str, Mapping[str, object]], self._configuration.auth_settings())
         return {str(s["key"]): str(s["value"]) for s in settings.values() if s.get("value")}
 
     def close(self) -> None:

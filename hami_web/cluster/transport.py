@@ -121,8 +121,10 @@ class LineStream:
         self._name = name
         self._response = response
         self._closed = threading.Event()
+        self._being_read = False
 
     def __iter__(self) -> Iterator[bytes]:
+        self._being_read = True
         pending = b""
         try:
             for chunk in self._response.stream(decode_content=True):
@@ -140,6 +142,8 @@ class LineStream:
         self._closed.set()
         with contextlib.suppress(HTTPError, OSError, ValueError, RuntimeError):
             cast(urllib3.HTTPResponse, self._response).shutdown()
+        if not self._being_read:
+            self._response.close()
 
 
 def _refusal(request: Request, response: urllib3.BaseHTTPResponse) -> ClusterError:

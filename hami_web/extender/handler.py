@@ -1,0 +1,30 @@
+"""A WSGI callable of Django without middleware: the extender needs its routing and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.handlers.exception import convert_exception_to_response
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.urls import URLPattern
+
+
+class ExtenderHandler(WSGIHandler):
+    """Serves fixed patterns, whatever middleware and URLs the settings name for other roles.
+
+    ``close`` ends what the patterns rely on; the server calls it when its worker stops.
+    """
+
+    def __init__(self, patterns: tuple[URLPattern, ...], close: Callable[[], None]) -> None:
+        super().__init__()
+        self.close = close
+        # Django takes a request's own URL configuration, which may be a hashable sequence.
+        self.request_class = type("ExtenderRequest", (WSGIRequest,), {"urlconf": patterns})
+
+    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        """Put the view resolution where the chain of middleware would be."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = convert_exception_to_response(self._get_response)

@@ -1,0 +1,154 @@
+"""The calls of kube-scheduler and the API server: read, ask the use-case, answer.
+
+200 with ``Error`` for what is wrong with a call or the moment, 400 for a body that cannot be read,
+503 while the cluster is not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+
+from hami_web.cluster.errors import ClusterError
+from hami_web.cluster.views import PodView
+from hami_web.core.errors import CoreError
+from hami_web.extender import admission_wire, wire
+from hami_web.scheduling.admission import Admission, AdmissionCall, Verdict
+from hami_web.scheduling.bind import BindOrder
+from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere
+from hami_web.scheduling.errors import BindError
+
+FILTER_BODY_MAX = 256 * 1024 * 1024
+"""Bytes; thousands of whole Node objects when the scheduler sends those."""
+BIND_BODY_MAX = 64 * 1024
+ADMISSION_BODY_MAX = 8 * 1024 * 1024
+"""Bytes; the API server limits an object to 3 MiB, and a review may hold two."""
+
+View = Callable[[HttpRequest], HttpResponse]
+
+
+class Scheduling(Protocol):
+    """The use-cases behind the calls."""
+
+    def filter(self, pod: PodView, names: tuple[str, ...]) -> Fits | RefusedEverywhere: ...
+
+    def bind(self, order: BindOrder) -> None: ...
+
+    def not_ready_because(self) -> str | None: ...
+
+
+class _BadBody(Exception):
+    """A body that is refused before it is decoded."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(text)
+
+
+class ExtenderViews:
+    """The extender's HTTP surface over one scheduling core."""
+
+    def __init__(self, scheduling: Scheduling, admission: Admission) -> None:
+        self._scheduling = scheduling
+        self._admission = admission
+
+    def patterns(self) -> tuple[URLPattern, ...]:
+        """Addresses, as HAMi has them."""
+        return (
+            path("filter", _posted(self.filter)),
+            path("bind", _posted(self.bind)),
+            path("webhook", _posted(self.webhook)),
+            path("healthz", _got(self.healthz)),
+            path("readyz", _got(self.readyz)),
+        )
+
+    def filter(self, request: HttpRequest) -> HttpResponse:
+        """Choose a node for a Pod and hold its devices there."""
+        try:
+            call = wire.decode_filter(_body(request, FILTER_BODY_MAX))
+            answer = self._scheduling.filter(call.pod, call.names)
+        except (wire.IncompleteCall, CoreError) as error:
+            return _json(wire.encode_filter_error(str(error)))
+        if isinstance(answer, Fits):
+            return _json(wire.encode_fit(call, answer.names))
+        return _json(wire.encode_refusal(answer.failed, answer.unresolvable))
+
+    def bind(self, request: HttpRequest) -> HttpResponse:
+        """Bind a Pod to the node where its devices are held."""
+        try:
+            call = wire.decode_bind(_body(request, BIND_BODY_MAX))
+            self._scheduling.bind(BindOrder(call.namespace, call.name, call.uid, call.node))
+        except (wire.IncompleteCall, BindError, ClusterError, CoreError) as error:
+            return _json(wire.encode_bind_result(str(error)))
+        return _json(wire.encode_bind_result())
+
+    def webhook(self, request: HttpRequest) -> HttpResponse:
+        """Review the creation of a Pod."""
+        review = admission_wire.decode_review(_body(request, ADMISSION_BODY_MAX))
+        verdict = self._review(review.call)
+        return _json(admission_wire.encode_review(review, verdict))
+
+    def healthz(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
+        """The process answers."""
+        return HttpResponse("ok\n", content_type="text/plain")
+
+    def readyz(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
+        """The cluster is known and fresh enough to decide."""
+        reason = self._scheduling.not_ready_because()
+        if reason is not None:
+            return _plain(503, reason)
+        return HttpResponse("ok\n", content_type="text/plain")
+
+    def _review(self, call: AdmissionCall) -> Verdict:
+        return self._admission.review(call)
+
+
+def _posted(view: View) -> View:
+    return _edge("POST", view)
+
+
+def _got(view: View) -> View:
+    return _edge("GET", view)
+
+
+def _edge(method: str, view: View) -> View:
+    """Check the method and translate what no answer body can carry into statuses."""
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        if request.method != method and not (method == "GET" and request.method == "HEAD"):
+            response = _plain(405, f"{request.method} is not allowed here; allowed: {method}")
+            response["Allow"] = method
+            return response
+        try:
+            return view(request)
+        except _BadBody as error:
+            return _plain(error.status, str(error))
+        except wire.MalformedBody as error:
+            return _plain(400, str(error))
+        except NotReady as error:
+            return _plain(503, str(error))
+
+    return answer
+
+
+def _body(request: HttpRequest, most: int) -> bytes:
+    """Read a body of at most ``most`` bytes; raise what the edge answers otherwise."""
+    text = request.META.get("CONTENT_LENGTH") or "0"
+    length = int(text) if text.isascii() and text.isdigit() else 0
+    if length > most:
+        raise _BadBody(413, f"the body has {length} bytes; allowed: {most}")
+    body = request.read(length)
+    if not body:
+        raise _BadBody(400, "Please send a request body")
+    return body
+
+
+def _json(body: bytes) -> HttpResponse:
+    return HttpResponse(body, content_type="application/json")
+
+
+def _plain(status: int, text: str) -> HttpResponse:
+    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -1,0 +1,1 @@
+"""Prometheus edge: what the scheduling state shows, as metrics."""

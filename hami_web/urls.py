@@ -1,0 +1,13 @@
+"""Addresses of the process that answers people; the extender has its own (extender/urls.py)."""
+
+from django.urls import include, path
+from django.views.i18n import set_language
+
+from hami_web.dashboard import views
+
+urlpatterns = [
+    path("healthz", views.healthz),
+    path("readyz", views.readyz),
+    path("language", set_language, name="set_language"),
+    path("", include("hami_web.dashboard.urls")),
+]
