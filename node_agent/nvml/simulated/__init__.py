@@ -7,8 +7,17 @@ does to it what hardware, kernels and other programs do. Nothing happens at impo
 from __future__ import annotations
 
 from node_agent.nvml.simulated.installing import install, uninstall
+from node_agent.nvml.simulated.lookups import GpuSpec
 from node_agent.nvml.simulated.models import gpu_models
-from node_agent.nvml.simulated.node import GpuSpec, SimulatedNode
-from node_agent.nvml.simulated.state import SimulatorError
+from node_agent.nvml.simulated.node import SimulatedNode
+from node_agent.nvml.simulated.state import Fault, SimulatorError
 
-__all__ = ["GpuSpec", "SimulatedNode", "SimulatorError", "gpu_models", "install", "uninstall"]
+__all__ = [
+    "Fault",
+    "GpuSpec",
+    "SimulatedNode",
+    "SimulatorError",
+    "gpu_models",
+    "install",
+    "uninstall",
+]

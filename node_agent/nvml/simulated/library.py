@@ -35,6 +35,11 @@ _DRIVER_CODES = {
 }
 
 
+def exported_symbols() -> tuple[str, ...]:
+    """Names of all functions of the library, as nvml.h exports them."""
+    return tuple(sorted(SYMBOLS))
+
+
 class SimulatedLibrary:
     """Stands where pynvml keeps ``nvmlLib``. One for each process; its node is in ``directory``.
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from hami_web.core.placement import Placement
-from node_agent.nvml.codes import NvmlCode, code_text
 from node_agent.nvml.simulated import mutations, topology
-from node_agent.nvml.simulated.faults import ANY_FUNCTION
-from node_agent.nvml.simulated.models import gpu_models
-from node_agent.nvml.simulated.mutations import Refusal
+from node_agent.nvml.simulated.lookups import (
+    GpuSpec,
+    check_fault,
+    check_word,
+    find_gpu,
+    find_instance,
+    find_profile,
+    new_gpu,
+    refusals_named,
+    reorder,
+)
 from node_agent.nvml.simulated.state import (
     DRIVER_STATES,
-    ID_MAPS,
-    KILL_POINTS,
     PERMISSIONS,
     PROCESS_KINDS,
     UUID_MODES,
@@ -37,17 +41,6 @@ _FIRST_PID = 40_000
 _OPTION_WORDS = {"permission": PERMISSIONS, "driver": DRIVER_STATES, "uuids": UUID_MODES}
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSpec:
-    """One GPU to create. ``id_map`` is ``identity`` or ``swapped``."""
-
-    model: str
-    id_map: str = "identity"
-    mig: bool = True
-    passthrough: bool = False
-    vgpu_guest: bool = False
-
-
 class SimulatedNode:
     """The node whose state is in ``state_dir``. GPUs are named by index or UUID.
 
@@ -63,7 +56,7 @@ class SimulatedNode:
         """Make the node anew, all there was is forgotten. Equal seeds give equal UUIDs."""
         specs = [each if isinstance(each, GpuSpec) else GpuSpec(each) for each in gpus]
         node_seed = seed if seed is not None else str(self.state_dir.resolve())
-        made = [_new_gpu(node_seed, position, spec) for position, spec in enumerate(specs)]
+        made = [new_gpu(node_seed, position, spec) for position, spec in enumerate(specs)]
         self._store.create(Node(seed=node_seed, boot_id=str(uuid.uuid4()), gpus=made))
 
     def state(self) -> Node:
@@ -82,20 +75,17 @@ class SimulatedNode:
 
     def gpu(self, which: int | str) -> Gpu:
         """The GPU's state now; do not change it."""
-        return _find(self.state(), which)
+        return find_gpu(self.state(), which)
 
     def create_instance(
         self, which: int | str, profile: str, start: int | None = None, *, compute: bool = True
     ) -> tuple[GpuInstance, ComputeInstance | None]:
         """As another program would, at this start or where the driver likes, with its whole CI."""
         with self._store.change() as node:
-            gpu = _find(node, which)
-            wanted = gpu.facts.profile_by_name(profile)
-            if wanted is None:
-                allowed = ", ".join(each.name for each in gpu.facts.profiles) or "none"
-                raise SimulatorError(f"profile: {profile!r} is not known; allowed: {allowed}")
+            gpu = find_gpu(node, which)
+            wanted = find_profile(gpu, profile, start)
             placement = None if start is None else Placement(start, wanted.size)
-            with _refusals_named(f"create {profile} on {gpu.uuid}"):
+            with refusals_named(f"create {profile} on {gpu.uuid}"):
                 instance = mutations.create_gpu_instance(node, gpu, wanted.profile_id, placement)
                 if not compute:
                     return instance, None
@@ -110,9 +100,9 @@ class SimulatedNode:
     def destroy_instance(self, which: int | str, gi_id: int) -> None:
         """With its compute instances; nothing is destroyed where one of them is in use."""
         with self._store.change() as node:
-            gpu = _find(node, which)
-            instance = _instance(gpu, gi_id)
-            with _refusals_named(f"destroy GPU instance {gi_id} on {gpu.uuid}"):
+            gpu = find_gpu(node, which)
+            instance = find_instance(gpu, gi_id)
+            with refusals_named(f"destroy GPU instance {gi_id} on {gpu.uuid}"):
                 for compute in tuple(instance.compute_instances):
                     mutations.destroy_compute_instance(gpu, instance, compute)
                 mutations.destroy_gpu_instance(gpu, instance)
@@ -131,12 +121,12 @@ class SimulatedNode:
 
         ``leaked`` is a descriptor that no process list shows.
         """
-        _check_word("kind", kind, PROCESS_KINDS)
+        check_word("kind", kind, PROCESS_KINDS)
         with self._store.change() as node:
-            gpu = _find(node, which)
+            gpu = find_gpu(node, which)
             used = {each.pid for other in node.gpus for each in other.processes}
             number = pid if pid is not None else max(used | {_FIRST_PID}) + 1
-            with _refusals_named(f"attach to GPU instance {gi_id}, compute instance {ci_id}"):
+            with refusals_named(f"attach to GPU instance {gi_id}, compute instance {ci_id}"):
                 mutations.attach_process(gpu, Process(number, kind, gi_id, ci_id, memory_mib))
             return number
 
@@ -152,29 +142,29 @@ class SimulatedNode:
     def set_client(self, which: int | str, name: str = PERSISTENCE_DAEMON) -> None:
         """A client that keeps the GPU open: it stands in the way of mode changes only."""
         with self._store.change() as node:
-            gpu = _find(node, which)
+            gpu = find_gpu(node, which)
             gpu.clients = sorted({*gpu.clients, name})
 
     def clear_clients(self, which: int | str) -> None:
         with self._store.change() as node:
-            _find(node, which).clients.clear()
+            find_gpu(node, which).clients.clear()
 
     def set_mig_mode(self, which: int | str, *, enabled: bool) -> int:
         """Returns NVML's activation status: 0, 19 in use or 16 reset required."""
         with self._store.change() as node:
-            gpu = _find(node, which)
-            with _refusals_named(f"MIG mode of {gpu.uuid}"):
+            gpu = find_gpu(node, which)
+            with refusals_named(f"MIG mode of {gpu.uuid}"):
                 return int(mutations.set_mig_mode(node, gpu, wanted=enabled))
 
     def lose_gpu(self, which: int | str) -> None:
         """The GPU falls off the bus until the driver is loaded anew."""
         with self._store.change() as node:
-            _find(node, which).lost = True
+            find_gpu(node, which).lost = True
 
     def reset(self, which: int | str) -> None:
         """``nvidia-smi --gpu-reset``: refused while something holds the GPU."""
         with self._store.change() as node:
-            gpu = _find(node, which)
+            gpu = find_gpu(node, which)
             if gpu.processes or gpu.clients or gpu.passthrough:
                 raise SimulatorError(f"reset: {gpu.uuid} is held by a client or passed through")
             mutations.reset_gpu(gpu)
@@ -189,22 +179,17 @@ class SimulatedNode:
         with self._store.change() as node:
             mutations.reboot(node)
             if index_order is not None:
-                _reorder(node, index_order)
+                reorder(node, index_order)
 
     def xid(self, which: int | str, xid: int, gi_id: int | None = None, ci_id: int = 0) -> None:
         """An Xid error, of one compute instance or, without ids, of the whole GPU."""
         with self._store.change() as node:
             instance = None if gi_id is None else (gi_id, ci_id)
-            mutations.emit_event(node, _find(node, which), xid, instance)
+            mutations.emit_event(node, find_gpu(node, which), xid, instance)
 
     def add_fault(self, fault: Fault) -> None:
         """Disturb calls through NVML, of every process on this node."""
-        _check_word("kill", fault.kill, KILL_POINTS)
-        known = fault.function == ANY_FUNCTION or fault.function.startswith("nvml")
-        if not known:
-            raise SimulatorError(
-                f"function: {fault.function!r} is no NVML function; allowed: nvml... or *"
-            )
+        check_fault(fault)
         with self._store.change() as node:
             node.faults.append(fault)
 
@@ -220,69 +205,12 @@ class SimulatedNode:
         """Change :class:`Options` by name."""
         known = {each.name for each in fields(Options)}
         for name, value in changes.items():
-            _check_word("option", name, tuple(sorted(known)))
+            check_word("option", name, tuple(sorted(known)))
             if name in _OPTION_WORDS:
-                _check_word(name, str(value), _OPTION_WORDS[name])
+                check_word(name, str(value), _OPTION_WORDS[name])
         with self._store.change() as node:
             for name, value in changes.items():
                 setattr(node.options, name, value)
 
     def close(self) -> None:
         self._store.close()
-
-
-def _new_gpu(seed: str, position: int, spec: GpuSpec) -> Gpu:
-    _check_word("gpu model", spec.model, tuple(gpu_models()))
-    _check_word("id_map", spec.id_map, ID_MAPS)
-    mig = spec.mig and gpu_models()[spec.model].mig_capable
-    return Gpu(
-        uuid=topology.seeded_gpu_uuid(seed, position, spec.model),
-        model=spec.model,
-        index=position,
-        minor=position,
-        pci_bus_id=f"00000000:{0x10 + position:02X}:00.0",
-        id_map=spec.id_map,
-        mig_current=mig,
-        mig_pending=mig,
-        passthrough=spec.passthrough,
-        vgpu_guest=spec.vgpu_guest,
-    )
-
-
-def _check_word(field: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        words = ", ".join(each or "(empty)" for each in allowed)
-        raise SimulatorError(f"{field}: {value!r} is not allowed; allowed: {words}")
-
-
-def _find(node: Node, which: int | str) -> Gpu:
-    for gpu in node.gpus:
-        if which in (gpu.index, gpu.uuid):
-            return gpu
-    allowed = ", ".join(f"{each.index} ({each.uuid})" for each in node.gpus) or "none"
-    raise SimulatorError(f"gpu: {which!r} is not on this node; allowed: {allowed}")
-
-
-def _instance(gpu: Gpu, gi_id: int) -> GpuInstance:
-    instance = gpu.instance(gi_id)
-    if instance is None:
-        allowed = ", ".join(str(each.gi_id) for each in gpu.instances) or "none exists"
-        raise SimulatorError(f"gi: {gi_id} does not exist on {gpu.uuid}; allowed: {allowed}")
-    return instance
-
-
-def _reorder(node: Node, index_order: Sequence[int]) -> None:
-    if sorted(index_order) != sorted(each.index for each in node.gpus):
-        raise SimulatorError(f"index_order: {list(index_order)} is no order of all GPU indexes")
-    for gpu in node.gpus:
-        gpu.index = gpu.minor = list(index_order).index(gpu.index)
-
-
-@contextmanager
-def _refusals_named(attempt: str) -> Iterator[None]:
-    """Turn a refusal into a :class:`SimulatorError` that says what was attempted."""
-    try:
-        yield
-    except Refusal as refusal:
-        name = NvmlCode(refusal.code).name
-        raise SimulatorError(f"{attempt}: {code_text(refusal.code)} ({name})") from refusal
