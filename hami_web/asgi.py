@@ -1,0 +1,12 @@
+"""The web role as an ASGI application: starts to watch the cluster, then answers."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")  # noqa: TID251
+
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+
+from hami_web.dashboard.service import WebService
+
+application = WebService(get_asgi_application(), kubeconfig=settings.KUBECONFIG)

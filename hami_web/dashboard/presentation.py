@@ -1,0 +1,181 @@
+"""Values for the templates: words, units and pictures, no decisions left to make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.utils.safestring import SafeString
+
+from hami_web.dashboard import slice_map
+from hami_web.dashboard.cells import Cell, CellState, GpuRow
+from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
+from hami_web.dashboard.wording import (
+    STATE_MEANINGS,
+    describe_fits,
+    mebibytes,
+    memory_slices,
+    note_words,
+    state_word,
+)
+
+_SHORT_UUID = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """One cell as a line of the table."""
+
+    cell: Cell
+    row: GpuRow
+
+    @property
+    def anchor(self) -> str:
+        return slice_map.anchor(self.cell, self.row)
+
+    @property
+    def word(self) -> str:
+        return state_word(self.cell.state)
+
+    @property
+    def memory(self) -> str:
+        """The profile's memory, or for cells without profile the number of memory slices."""
+        if self.cell.memory_mib:
+            return mebibytes(self.cell.memory_mib)
+        return memory_slices(self.cell.placement.size)
+
+
+@dataclass(frozen=True)
+class GpuView:
+    """One GPU for the templates."""
+
+    row: GpuRow
+
+    @property
+    def svg(self) -> SafeString:
+        return slice_map.render_row(self.row)
+
+    @property
+    def short_uuid(self) -> str:
+        """Enough to tell GPUs apart; the whole UUID is in the tip."""
+        uuid = self.row.uuid
+        return uuid if len(uuid) <= _SHORT_UUID else f"{uuid[:_SHORT_UUID]}…"
+
+    @property
+    def memory(self) -> str:
+        return f"{mebibytes(self.row.memory_mib)} · {memory_slices(self.row.grid)}"
+
+    @property
+    def fits(self) -> str:
+        return describe_fits(self.row.fits)
+
+    @property
+    def notes(self) -> list[str]:
+        return [note_words(code) for code in self.row.notes]
+
+    @property
+    def lines(self) -> list[TableLine]:
+        return [TableLine(cell, self.row) for cell in self.row.cells]
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node for the templates."""
+
+    block: NodeBlock
+
+    @property
+    def name(self) -> str:
+        return self.block.name
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.block.notes
+
+    @property
+    def note_words(self) -> list[str]:
+        return [note_words(code) for code in self.block.notes]
+
+    @property
+    def description(self) -> str:
+        """``2 × NVIDIA A100-SXM4-40GB``, for each model of the node."""
+        models = Counter(row.model for row in self.block.rows)
+        return " · ".join(f"{count} × {model}" for model, count in models.items())
+
+    @cached_property
+    def gpus(self) -> list[GpuView]:
+        return [GpuView(row) for row in self.block.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class StateTotal:
+    """Memory slices of the cluster in one state."""
+
+    state: CellState
+    count: int
+
+    @property
+    def word(self) -> str:
+        return state_word(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    """One state of the legend."""
+
+    state: CellState
+
+    @property
+    def word(self) -> str:
+        return state_word(self.state)
+
+    @property
+    def meaning(self) -> str:
+        return str(STATE_MEANINGS[self.state])
+
+    @property
+    def patterned(self) -> bool:
+        return slice_map.is_patterned(self.state)
+
+
+@dataclass(frozen=True)
+class MapView:
+    """A map for the templates; same names as :class:`ClusterMap` where the value is the same."""
+
+    source: ClusterMap
+
+    @property
+    def version(self) -> int:
+        return self.source.version
+
+    @property
+    def gpu_count(self) -> int:
+        return self.source.gpu_count
+
+    @property
+    def instance_count(self) -> int:
+        return self.source.instance_count
+
+    @property
+    def memory_slices(self) -> int:
+        return self.source.memory_slices
+
+    @property
+    def waiting(self) -> list[dict[str, str]]:
+        return [{"pod": each.pod, "reason": each.reason} for each in self.source.waiting]
+
+    @cached_property
+    def nodes(self) -> list[NodeView]:
+        return [NodeView(block) for block in self.source.nodes]
+
+    @property
+    def totals(self) -> list[StateTotal]:
+        """States that occur, and always the free ones."""
+        totals = (StateTotal(state, self.source.memory_slices_in(state)) for state in CellState)
+        return [total for total in totals if total.count or total.state is CellState.FREE]
+
+
+def legend() -> list[LegendEntry]:
+    """Every state, in the order of a reservation's life."""
+    return [LegendEntry(state) for state in CellState]

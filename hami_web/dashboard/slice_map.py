@@ -1,0 +1,139 @@
+"""The picture of one GPU: an SVG row of its memory slices.
+
+Positions are percentages of the row, so text keeps its size on every screen. Colours and patterns
+come from the page's style sheet by class; ``PATTERNS`` must be on the page once.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
+
+from hami_web.dashboard.cells import Cell, CellState, GpuRow
+from hami_web.dashboard.wording import describe_cell, state_word
+
+ROW_HEIGHT: Final = 84
+CELL_HEIGHT: Final = 64
+# Characters of a Pod's name that fit into one memory slice of a wide screen; more is cut by the
+# cell's edge, and the whole name stands in the tip and in the table.
+_NAME_LENGTH: Final = 13
+
+_PATTERN_SHAPES: Final[dict[CellState, tuple[int, str]]] = {
+    CellState.HELD: (10, '<path d="M-2,8 L2,12 M0,0 L10,10 M8,-2 L12,2"/>'),
+    CellState.BOUND: (7, '<path d="M-1,1 L1,-1 M0,7 L7,0 M6,8 L8,6"/>'),
+    CellState.TERMINATING: (6, '<path d="M0,3 H6"/>'),
+    CellState.BLOCKED: (8, '<circle cx="2" cy="2" r="1.3"/><circle cx="6" cy="6" r="1.3"/>'),
+    CellState.CONFLICTED: (8, '<path d="M0,0 L8,8 M8,0 L0,8"/>'),
+}
+
+
+def render_patterns() -> SafeString:
+    """The fill patterns that every row refers to; put it on a page once, first."""
+    patterns = "".join(
+        f'<pattern id="fill-{state}" class="ink-{state}" width="{size}" height="{size}" '
+        f'patternUnits="userSpaceOnUse">{shape}</pattern>'
+        for state, (size, shape) in _PATTERN_SHAPES.items()
+    )
+    return mark_safe(  # noqa: S308 - constants only
+        f'<svg class="patterns" width="0" height="0" aria-hidden="true">'
+        f"<defs>{patterns}</defs></svg>"
+    )
+
+
+def render_row(row: GpuRow) -> SafeString:
+    """One GPU as SVG; every foreign text in it is escaped here."""
+    name = gettext("Memory slices of GPU %(index)d on %(node)s") % {
+        "index": row.index,
+        "node": row.node,
+    }
+    cells = "".join(render_cell(cell, row) for cell in row.cells)
+    return mark_safe(  # noqa: S308 - escaped piece by piece
+        f'<svg class="memory" width="100%" height="{ROW_HEIGHT}" role="group" '
+        f'aria-label="{escape(name)}">{_grid(row.grid)}{cells}{_axis(row.grid)}</svg>'
+    )
+
+
+def render_cell(cell: Cell, row: GpuRow) -> str:
+    """One cell: a link to its line of the table, with a tip that says everything."""
+    start, width = _share(cell.placement.start, row.grid), _share(cell.placement.size, row.grid)
+    tip = escape(describe_cell(cell))
+    fill = (
+        f'<rect class="body" width="100%" height="{CELL_HEIGHT}" fill="url(#fill-{cell.state})"/>'
+        if cell.state in _PATTERN_SHAPES
+        else ""
+    )
+    return (
+        f'<a class="cell {cell.state} {_width_class(cell)}" href="{_table_link(cell, row)}" '
+        f'aria-label="{tip}" data-pod="{escape(cell.pod)}">'
+        f'<svg x="{start}" width="{width}" height="{CELL_HEIGHT}"><title>{tip}</title>'
+        f'<rect class="body ground" width="100%" height="{CELL_HEIGHT}"/>{fill}{_texts(cell)}'
+        f"</svg></a>"
+    )
+
+
+def is_patterned(state: CellState) -> bool:
+    """True when a state is drawn with a pattern, not with a plain area."""
+    return state in _PATTERN_SHAPES
+
+
+def anchor(cell: Cell, row: GpuRow) -> str:
+    """Identity of a cell's line in the table."""
+    return f"{row.uuid}-{cell.placement.start}"
+
+
+def _table_link(cell: Cell, row: GpuRow) -> str:
+    return f"?view=table#{escape(anchor(cell, row))}"
+
+
+def _texts(cell: Cell) -> str:
+    place, word = escape(str(cell.placement)), escape(state_word(cell.state))
+    if cell.state is CellState.FREE:
+        return (
+            f'<text class="word" x="50%" y="28">{word}</text>'
+            f'<text class="place" x="50%" y="46">{place}</text>'
+        )
+    names = ", ".join(name.rpartition("/")[2] for name in cell.pod.split(", "))
+    pod = escape(_short(names, cell.placement.size))
+    return (
+        f'<text class="profile" x="8" y="19">{escape(cell.profile) or word}</text>'
+        f'<text class="pod" x="8" y="37">{pod}</text>'
+        f'<text class="place" x="8" y="54">{place}<tspan class="state"> {word}</tspan></text>'
+    )
+
+
+def _grid(size: int) -> str:
+    lines = "".join(
+        f'<rect class="memory-slice" x="{_share(position, size)}" width="{_share(1, size)}" '
+        f'height="{CELL_HEIGHT}"/>'
+        for position in range(size)
+    )
+    return f'<g aria-hidden="true">{lines}</g>'
+
+
+def _axis(size: int) -> str:
+    numbers = "".join(
+        f'<text class="number" x="{_share(position + 0.5, size)}" y="{ROW_HEIGHT - 5}">'
+        f"{position}</text>"
+        for position in range(size)
+    )
+    return f'<g aria-hidden="true">{numbers}</g>'
+
+
+def _share(part: float, whole: int) -> str:
+    return f"{part * 100 / whole:.6g}%"
+
+
+def _width_class(cell: Cell) -> str:
+    return "narrow" if cell.placement.size == 1 else "wide"
+
+
+def _short(name: str, memory_slices: int) -> str:
+    """Cut in the middle: Pods of one workload differ at the end of their names."""
+    room = _NAME_LENGTH * memory_slices
+    if len(name) <= room:
+        return name
+    tail = room // 3
+    return f"{name[: room - tail - 1]}…{name[-tail:]}"

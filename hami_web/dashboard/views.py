@@ -1,0 +1,107 @@
+"""Pages and fragments. Each view reads the newest map of the process and renders it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    StreamingHttpResponse,
+)
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from hami_web.dashboard import slice_map
+from hami_web.dashboard.events import stream_changes
+from hami_web.dashboard.freshness import STALE_AFTER_S
+from hami_web.dashboard.installed import installed_map
+from hami_web.dashboard.presentation import GpuView, MapView, legend
+
+VIEWS = ("map", "table")
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """The cluster map; 503 while the cluster is not known."""
+    return _render(request, "dashboard/page.html")
+
+
+@require_safe
+def content(request: HttpRequest) -> HttpResponse:
+    """What stands between the page's head and foot."""
+    return _render(request, "dashboard/content.html")
+
+
+@require_safe
+def summary(request: HttpRequest) -> HttpResponse:
+    """The numbers above the map."""
+    return _render(request, "dashboard/summary.html")
+
+
+@require_safe
+def gpu(request: HttpRequest, uuid: str) -> HttpResponse:
+    """One GPU's row; 404 when the cluster does not have it (any more)."""
+    current = installed_map().current()
+    row = current.rows.get(uuid) if current else None
+    if row is None:
+        raise Http404(f"no GPU {uuid}")
+    response = render(request, "dashboard/gpu.html", {"gpu": GpuView(row)})
+    return _marked(response, current.version if current else 0)
+
+
+async def events(request: HttpRequest) -> HttpResponseBase:
+    """Server-Sent Events; ``since`` (or Last-Event-ID) is the version that the page shows."""
+    since = request.headers.get("Last-Event-ID") or request.GET.get("since") or "0"
+    version = int(since) if since.isascii() and since.isdigit() and len(since) < 17 else 0
+    response = StreamingHttpResponse(
+        stream_changes(installed_map(), version), content_type="text/event-stream"
+    )
+    response["Cache-Control"] = "no-store"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+@require_safe
+def healthz(_request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@require_safe
+def readyz(_request: HttpRequest) -> HttpResponse:
+    """There is a map to show."""
+    if installed_map().current() is None:
+        return HttpResponse("the cluster is not known yet\n", status=503, content_type="text/plain")
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def _render(request: HttpRequest, template: str) -> HttpResponse:
+    live = installed_map()
+    current = live.current()
+    view = request.GET.get("view", "")
+    shown = MapView(current) if current else None
+    context = {
+        "map": shown,
+        "totals": shown.totals if shown else (),
+        "legend": legend(),
+        "patterns": slice_map.render_patterns(),
+        "freshness": live.freshness(),
+        "stale_after_s": STALE_AFTER_S,
+        "view": view if view in VIEWS else VIEWS[0],
+    }
+    status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
+    response = render(request, template, context, status=status)
+    return _marked(response, current.version if current else 0)
+
+
+def _marked(response: HttpResponse, version: int) -> HttpResponse:
+    """Say which version this is and how old; browsers ask again each time and compare the ETag."""
+    response["Cache-Control"] = "no-cache"
+    response["X-Data-Version"] = str(version)
+    age_s = installed_map().freshness().age_s
+    if age_s is not None:
+        response["X-Data-Age"] = f"{age_s:.1f}"
+    return response

@@ -1,0 +1,84 @@
+"""The words of the dashboard, for states and codes, in the reader's language."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from hami_web.dashboard.cells import Cell, CellState, Fit
+
+STATE_WORDS: Final[dict[CellState, Promise]] = {
+    CellState.FREE: _("free"),
+    CellState.HELD: _("held"),
+    CellState.BOUND: _("reserved"),
+    CellState.REALIZED: _("realized"),
+    CellState.TERMINATING: _("terminating"),
+    CellState.BLOCKED: _("blocked"),
+    CellState.CONFLICTED: _("conflict"),
+}
+
+STATE_MEANINGS: Final[dict[CellState, Promise]] = {
+    CellState.FREE: _("nobody has these memory slices"),
+    CellState.HELD: _("chosen for a Pod that is not bound yet"),
+    CellState.BOUND: _("reserved on a bound Pod; the instance does not exist yet"),
+    CellState.REALIZED: _("the instance exists and a Pod has it"),
+    CellState.TERMINATING: _("its Pod is being deleted; the instance still exists"),
+    CellState.BLOCKED: _("an instance that no reservation explains, or one that cannot be removed"),
+    CellState.CONFLICTED: _("two owners claim the same memory slices; no new work here"),
+}
+
+NOTE_WORDS: Final[dict[str, Promise]] = {
+    "unhealthy": _("the node's agent reports this GPU as unhealthy"),
+    "cordoned": _("cordoned: takes no new work"),
+    "not-mig": _("not in MIG mode"),
+    "conflict": _("reservations overlap: takes no new work"),
+    "not-ready": _("the node is not ready"),
+    "unschedulable": _("the node is cordoned (unschedulable)"),
+    "unregistered": _("the node publishes no GPU capability"),
+    "malformed": _("what the node or a Pod says about GPUs cannot be read: takes no new work"),
+    "unregistered-gpu": _("Pods have reservations here, but the node publishes no such GPU"),
+    "stale": _("the node's agent is silent: takes no new work"),
+}
+
+
+def state_word(state: CellState) -> str:
+    """One or two words for a state."""
+    return str(STATE_WORDS[state])
+
+
+def note_words(code: str) -> str:
+    """A sentence for a note's code; an unknown code is shown as it is, never hidden."""
+    return str(NOTE_WORDS.get(code, code))
+
+
+def memory_slices(count: int) -> str:
+    """A number of memory slices with its unit."""
+    return ngettext("%(count)d memory slice", "%(count)d memory slices", count) % {"count": count}
+
+
+def mebibytes(amount: int) -> str:
+    """An amount of memory in MiB with its unit and thousands set apart."""
+    return f"{amount:,} MiB".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def describe_cell(cell: Cell) -> str:
+    """All that is known of a cell in one line, for a pointer's tip and for screen readers."""
+    size = memory_slices(cell.placement.size)
+    where = gettext("placement %(placement)s (%(size)s)") % {
+        "placement": cell.placement,
+        "size": size,
+    }
+    memory = mebibytes(cell.memory_mib) if cell.memory_mib else ""
+    parts = [cell.profile, state_word(cell.state), where, memory]
+    if cell.pod:
+        parts.append(gettext("Pod %(pod)s") % {"pod": cell.pod})
+    return ", ".join(part for part in [*parts, cell.detail] if part)
+
+
+def describe_fits(fits: tuple[Fit, ...]) -> str:
+    """What still fits on a GPU, largest profile first; each count holds for that profile alone."""
+    some = [f"{fit.profile} ×{fit.count}" for fit in reversed(fits) if fit.count]
+    return " · ".join(some) if some else gettext("no profile fits")

@@ -1,0 +1,141 @@
+// Keeps the page current: listens to the server's events and fetches what changed as HTML.
+// Without this file the page is complete, only not live.
+
+const POLL_MS = 10_000;
+const RETRY_MS = 3_000;
+const body = document.body;
+const age = document.getElementById("age");
+const seconds = document.getElementById("seconds");
+const link = document.getElementById("link");
+const announcer = document.getElementById("announcer");
+
+let version = Number(body.dataset.version);
+let measuredAge = age.dataset.age === "" ? null : Number(age.dataset.age);
+let measuredAt = performance.now();
+let source = null;
+let poller = null;
+let failures = 0;
+
+const ageNow = () => measuredAge + (performance.now() - measuredAt) / 1000;
+
+function showAge() {
+  if (measuredAge === null) return;
+  seconds.textContent = Math.round(ageNow());
+  if (ageNow() > Number(age.dataset.staleAfter)) showLink("lost");
+}
+
+function showLink(state) {
+  age.className = `age ${state}`;
+  link.textContent = age.dataset[state];
+}
+
+function noteAge(value) {
+  measuredAge = value;
+  measuredAt = performance.now();
+  showAge();
+}
+
+async function fetchText(url) {
+  const answer = await fetch(url, { headers: { Accept: "text/html" }, cache: "no-cache" });
+  if (!answer.ok && answer.status !== 503) throw new Error(`${url}: ${answer.status}`);
+  if (answer.headers.has("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
+  if (answer.headers.has("X-Data-Version")) version = Number(answer.headers.get("X-Data-Version"));
+  return answer.text();
+}
+
+function elementOf(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html.trim();
+  return template.content.firstElementChild;
+}
+
+// The focused cell keeps the focus when its row is drawn anew.
+function keepingFocus(change) {
+  const focused = document.activeElement?.closest?.("a.cell, summary, .table")?.getAttribute("href");
+  change();
+  if (focused) document.querySelector(`a.cell[href="${CSS.escape(focused)}"]`)?.focus();
+}
+
+async function refreshContent() {
+  const html = await fetchText(body.dataset.content);
+  keepingFocus(() => { document.getElementById("content").innerHTML = html; });
+}
+
+async function refreshGpu(uuid) {
+  const current = document.getElementById(`gpu-${uuid}`);
+  if (!current) return refreshContent();
+  const fresh = elementOf(await fetchText(body.dataset.gpu.replace("_", encodeURIComponent(uuid))));
+  keepingFocus(() => current.replaceWith(fresh));
+  fresh.classList.add("changed");
+}
+
+async function refreshSummary() {
+  const fresh = elementOf(await fetchText(body.dataset.summary));
+  document.getElementById("summary")?.replaceWith(fresh);
+}
+
+async function apply(change) {
+  const gpus = change.changed.filter((name) => name.startsWith("GPU-"));
+  const whole = change.changed.includes("*") || body.dataset.view === "table";
+  if (whole && change.changed.length) await refreshContent();
+  else if (change.changed.length) await Promise.all([...gpus.map(refreshGpu), refreshSummary()]);
+  version = change.version;
+  if (gpus.length) announcer.textContent = `${announcer.dataset.text} ${gpus.length}`;
+}
+
+// Changes are applied one after the other; a failure is followed by a whole refresh.
+let queue = Promise.resolve();
+function enqueue(change) {
+  queue = queue.then(() => apply(change)).catch(() => refreshContent()).catch(() => showLink("lost"));
+}
+
+function listen() {
+  source = new EventSource(`${body.dataset.events}?since=${version}`);
+  source.addEventListener("change", (event) => enqueue(JSON.parse(event.data)));
+  source.addEventListener("age", (event) => { noteAge(Number(event.data)); });
+  source.addEventListener("open", () => { failures = 0; stopPolling(); showLink("live"); });
+  source.addEventListener("error", () => {
+    source.close();
+    source = null;
+    failures += 1;
+    if (failures > 1) startPolling();
+    setTimeout(() => { if (!document.hidden && !source) listen(); }, RETRY_MS);
+  });
+}
+
+function startPolling() {
+  if (poller) return;
+  showLink("polling");
+  poller = setInterval(() => refreshContent().catch(() => showLink("lost")), POLL_MS);
+}
+
+function stopPolling() {
+  clearInterval(poller);
+  poller = null;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) { source?.close(); source = null; stopPolling(); }
+  else if (!source) listen();
+});
+
+// Arrow keys move between the cells of one GPU; pointing at a cell lights up its whole Pod.
+document.addEventListener("keydown", (event) => {
+  const cell = event.target.closest?.("a.cell");
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!cell || !step) return;
+  const cells = [...cell.closest("svg.memory").querySelectorAll("a.cell")];
+  cells[cells.indexOf(cell) + step]?.focus();
+  event.preventDefault();
+});
+for (const kind of ["pointerover", "focusin"]) {
+  document.addEventListener(kind, (event) => {
+    const pod = event.target.closest?.("a.cell")?.dataset.pod;
+    for (const cell of document.querySelectorAll("a.cell")) {
+      cell.classList.toggle("kin", Boolean(pod) && cell.dataset.pod === pod);
+    }
+  });
+}
+
+setInterval(showAge, 1000);
+listen();
