@@ -1,0 +1,1 @@
+"""The simulated node: its rules, its shared state and its command."""
