@@ -25,6 +25,10 @@ POD_NOUSE_GPU_TYPE: Final = "nvidia.com/nouse-gputype"
 POD_USE_GPU_UUID: Final = "nvidia.com/use-gpuuuid"
 POD_NOUSE_GPU_UUID: Final = "nvidia.com/nouse-gpuuuid"
 
+POD_NUMA_BIND: Final = "nvidia.com/numa-bind"
+POD_NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+POD_GPU_POLICY: Final = "hami.io/gpu-scheduler-policy"
+
 BIND_PHASE_ALLOCATING: Final = "allocating"
 BIND_PHASE_SUCCESS: Final = "success"
 BIND_PHASE_FAILED: Final = "failed"

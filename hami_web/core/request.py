@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from hami_web.core import annotations as keys
-from hami_web.core import wire
+from hami_web.core import policy_names, wire
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quantity import parse_whole
 
 DEVICES_MAX = 1024
 """Bound on ``nvidia.com/gpu`` of one container, far above what any node holds."""
+
+# The spellings that Go's ParseBool takes, as HAMi reads the annotation with it.
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"", "0", "f", "F", "false", "FALSE", "False"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +115,19 @@ class GpuSelector:
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """All MIG devices of a Pod. ``container_count`` is init plus app containers."""
+    """All MIG devices of a Pod. ``container_count`` is init plus app containers.
+
+    With ``numa_bind`` the devices of one container come from one NUMA node. The policies are
+    those that the Pod's annotations name.
+    """
 
     container_count: int
     containers: tuple[ContainerRequest, ...]
     selector: GpuSelector = GpuSelector()
     accepts_mig: bool = True
+    numa_bind: bool = False
+    node_policy: str | None = None
+    gpu_policy: str | None = None
 
     @property
     def devices(self) -> int:
@@ -144,7 +156,26 @@ def parse_pod_request(
             nouse_uuids=frozenset(_words(annotations.get(keys.POD_NOUSE_GPU_UUID, ""))),
         ),
         accepts_mig=not modes or keys.MODE_MIG in modes,
+        numa_bind=_flag(annotations, keys.POD_NUMA_BIND),
+        node_policy=_choice(annotations, keys.POD_NODE_POLICY, policy_names.NODE_POLICIES),
+        gpu_policy=_choice(annotations, keys.POD_GPU_POLICY, policy_names.GPU_POLICIES),
     )
+
+
+def _flag(annotations: Mapping[str, str], key: str) -> bool:
+    text = annotations.get(key, "").strip()
+    if text not in _TRUE and text not in _FALSE:
+        raise InvalidRequest(key, text, "true or false")
+    return text in _TRUE
+
+
+def _choice(annotations: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> str | None:
+    text = annotations.get(key, "").strip()
+    if not text:
+        return None
+    if text not in allowed:
+        raise InvalidRequest(key, text, ", ".join(allowed))
+    return text
 
 
 def _container_request(

@@ -1,0 +1,329 @@
+"""All devices of a Pod on one node, planned together.
+
+Devices that ask for the same thing form one *kind*. For each GPU the planner knows which numbers
+of each kind fit and what they cost there (its *offers*, kept per state of a GPU); a dynamic
+programme over the GPUs then finds the cheapest way to place all kinds. Its cost grows with
+GPUs x kinds, never with the number of ways to arrange single devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, Protocol
+
+from hami_web.core.capability import GpuCapability
+from hami_web.core.placement import Placement
+from hami_web.core.policies import Rule
+from hami_web.core.request import Demand
+from hami_web.core.tables import Packing, ProfileTable, Shape
+
+_FIELD: Final = 12
+"""Bits per kind in a packed count; the highest is a guard. Counts stay below 2048."""
+_GUARD: Final = 1 << (_FIELD - 1)
+_STEPS_MAX: Final = 4096
+"""Most combinations of counts that are planned exactly; beyond, one kind after another."""
+_OFFERS_MAX: Final = 1 << 15
+
+
+class OpenGpu(Protocol):
+    """What the planner reads of a GPU: its capability, table and state."""
+
+    @property
+    def capability(self) -> GpuCapability: ...
+    @property
+    def table(self) -> ProfileTable: ...
+    @property
+    def state(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Equal devices of a Pod; ``numa`` binds them to one NUMA node."""
+
+    demand: Demand
+    count: int
+    numa: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Numbers of each kind on one GPU, packed in ``vector``, and their cost there."""
+
+    vector: int
+    devices: int
+    level: int
+    cost: int
+    packing: Packing
+    kinds: tuple[int, ...]
+    """The kind of each placed instance, in the order of ``packing.placed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One planned device: which kind, on which GPU, as which profile, where."""
+
+    kind: int
+    gpu: GpuCapability
+    shape: Shape
+    placement: Placement
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """A plan for one node. Lower ``rank`` is better, comparable between nodes."""
+
+    rank: tuple[int, ...]
+    picks: tuple[Pick, ...]
+
+
+class Planner:
+    """Plans one request under one rule on any node. Not synchronized."""
+
+    def __init__(self, kinds: Sequence[Kind], rule: Rule, *, upsize: bool = False) -> None:
+        self.kinds = tuple(kinds)
+        self.rule = rule
+        self.upsize = upsize
+        self.devices = sum(kind.count for kind in kinds)
+        self._wanted = sum(
+            min(kind.count, _GUARD - 1) << (_FIELD * i) for i, kind in enumerate(kinds)
+        )
+        self._guards = sum(_GUARD << (_FIELD * i) for i in range(len(kinds)))
+        self._offers: dict[tuple[ProfileTable, int, int], tuple[Offer, ...]] = {}
+
+    def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
+        """The cheapest plan on these GPUs of one node, or None when not all devices fit.
+
+        ``gpus`` are those that the Pod accepts, in order of index.
+        """
+        if self.devices == 1:
+            return self._plan_one(gpus)
+        if any(kind.count >= _GUARD for kind in self.kinds):
+            return None
+        if not self._within_bounds(gpus):
+            return None
+        steps = 1
+        for kind in self.kinds:
+            steps *= kind.count + 1
+        if steps > _STEPS_MAX:
+            return self._plan_in_turn(gpus)
+        ways = self._ways(gpus, self._wanted)
+        found = ways.get(0)
+        return None if found is None else self._finish(gpus, found)
+
+    def found(self, gpus: Sequence[OpenGpu]) -> int:
+        """The most devices of the request that these GPUs hold together.
+
+        Exact where all devices are of one kind or few; otherwise what the planner found.
+        """
+        most = [self._most(kind, gpus) for kind in self.kinds]
+        if len(self.kinds) == 1:
+            return min(most[0], self.kinds[0].count)
+        counts = [min(m, kind.count) for m, kind in zip(most, self.kinds, strict=True)]
+        steps = 1
+        for count in counts:
+            steps *= count + 1
+        if steps > _STEPS_MAX:
+            return max(counts)
+        wanted = sum(count << (_FIELD * i) for i, count in enumerate(counts))
+        ways = self._ways(gpus, wanted)
+        return sum(counts) - min(_total(remaining, len(counts)) for remaining in ways)
+
+    def offers(self, gpu: OpenGpu) -> tuple[Offer, ...]:
+        """What one GPU can take of the request, at least one device each."""
+        numa = gpu.capability.numa if self._bound else -1
+        key = (gpu.table, gpu.state, numa)
+        known = self._offers.get(key)
+        if known is None:
+            if len(self._offers) >= _OFFERS_MAX:
+                self._offers.clear()
+            known = self._offers[key] = tuple(self._list_offers(gpu.table, gpu.state, numa))
+        return known
+
+    @property
+    def _bound(self) -> bool:
+        return self.kinds[0].numa is not None
+
+    def shapes(self, kind: Kind, table: ProfileTable) -> tuple[Shape, ...]:
+        """Profiles of a table that a kind may become: the smallest, or all with ``upsize``."""
+        shapes = table.satisfying(kind.demand)
+        return shapes if self.upsize else shapes[:1]
+
+    def _plan_one(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
+        best: tuple[int, int] | None = None
+        chosen: tuple[OpenGpu, Offer] | None = None
+        for gpu in gpus:
+            for offer in self.offers(gpu):
+                if best is None or (offer.level, offer.cost) < best:
+                    best = (offer.level, offer.cost)
+                    chosen = (gpu, offer)
+        if chosen is None or best is None:
+            return None
+        gpu, offer = chosen
+        ((index, placement),) = offer.packing.placed
+        pick = Pick(0, gpu.capability, gpu.table.shapes[index], placement)
+        return NodePlan(self.rule.node_rank(gpus, *best), (pick,))
+
+    def _within_bounds(self, gpus: Sequence[OpenGpu]) -> bool:
+        return all(self._most(kind, gpus) >= kind.count for kind in self.kinds)
+
+    def _most(self, kind: Kind, gpus: Sequence[OpenGpu]) -> int:
+        return sum(
+            max((gpu.table.most(gpu.state, s) for s in self.shapes(kind, gpu.table)), default=0)
+            for gpu in gpus
+            if kind.numa is None or gpu.capability.numa == kind.numa
+        )
+
+    def _ways(self, gpus: Sequence[OpenGpu], wanted: int) -> dict[int, _Way]:
+        """For each reachable remainder of the wanted counts, the cheapest way to leave it."""
+        guards = self._guards
+        ways = {wanted: _Way(0, 0, None, 0, None)}
+        for position, gpu in enumerate(gpus):
+            offers = self.offers(gpu)
+            if not offers:
+                continue
+            further = dict(ways)
+            for remaining, way in ways.items():
+                if not remaining:
+                    continue
+                for offer in offers:
+                    if ((remaining | guards) - offer.vector) & guards != guards:
+                        continue
+                    left = remaining - offer.vector
+                    level = way.level + offer.level
+                    cost = way.cost + (offer.cost << 16) + position * offer.devices
+                    known = further.get(left)
+                    if known is None or (level, cost) < (known.level, known.cost):
+                        further[left] = _Way(level, cost, way, position, offer)
+            ways = further
+        return ways
+
+    def _finish(self, gpus: Sequence[OpenGpu], way: _Way) -> NodePlan:
+        picks: list[Pick] = []
+        rank = self.rule.node_rank(gpus, way.level, way.cost >> 16)
+        step: _Way | None = way
+        while step is not None and step.offer is not None:
+            gpu = gpus[step.position]
+            picks.extend(_picks(gpu, step.offer))
+            step = step.before
+        return NodePlan(rank, tuple(sorted(picks, key=_pick_order)))
+
+    def _plan_in_turn(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
+        """Largest kind first, each planned exactly on what the ones before it left."""
+        left: list[OpenGpu] = list(gpus)
+        picks: list[Pick] = []
+        level = cost = 0
+        sizes = [self._size(kind, gpus) for kind in self.kinds]
+        for number in sorted(range(len(self.kinds)), key=lambda i: (-sizes[i], i)):
+            single = Planner([self.kinds[number]], self.rule, upsize=self.upsize)
+            found = single._ways(left, single._wanted).get(0)
+            if found is None:
+                return None
+            level += found.level
+            cost += found.cost >> 16
+            picks.extend(
+                Pick(number, pick.gpu, pick.shape, pick.placement)
+                for pick in single._finish(left, found).picks
+            )
+            left = [_after(gpu, picks) for gpu in gpus]
+        return NodePlan(
+            self.rule.node_rank(gpus, level, cost), tuple(sorted(picks, key=_pick_order))
+        )
+
+    def _size(self, kind: Kind, gpus: Sequence[OpenGpu]) -> int:
+        return max(
+            (shape.memory_slices for gpu in gpus for shape in self.shapes(kind, gpu.table)),
+            default=0,
+        )
+
+    def _list_offers(self, table: ProfileTable, state: int, numa: int) -> Iterator[Offer]:
+        choices = [
+            [] if kind.numa is not None and kind.numa != numa else list(self.shapes(kind, table))
+            for kind in self.kinds
+        ]
+        slots = [
+            (number, level, shape)
+            for number, shapes in enumerate(choices)
+            for level, shape in enumerate(shapes)
+        ]
+        limits = [min(self.kinds[n].count, table.most(state, shape)) for n, _, shape in slots]
+        best: dict[int, Offer] = {}
+        for counts in _vectors(
+            limits, [s.memory_slices for _, _, s in slots], table.free_memory_slices(state)
+        ):
+            offer = self._offer(table, state, slots, counts)
+            if offer is None:
+                continue
+            known = best.get(offer.vector)
+            if known is None or (offer.level, offer.cost) < (known.level, known.cost):
+                best[offer.vector] = offer
+        yield from best.values()
+
+    def _offer(
+        self,
+        table: ProfileTable,
+        state: int,
+        slots: Sequence[tuple[int, int, Shape]],
+        counts: tuple[int, ...],
+    ) -> Offer | None:
+        wanted = [0] * len(table.shapes)
+        vector = level = 0
+        by_shape: dict[int, list[int]] = {}
+        for count, (number, above, shape) in zip(counts, slots, strict=True):
+            wanted[shape.index] += count
+            vector += count << (_FIELD * number)
+            level += above * count
+            by_shape.setdefault(shape.index, []).extend([number] * count)
+        if ((self._wanted | self._guards) - vector) & self._guards != self._guards:
+            return None
+        packing = self.rule.pack(table, state, tuple(wanted))
+        if packing is None:
+            return None
+        kinds = tuple(by_shape[index].pop(0) for index, _ in packing.placed)
+        cost = self.rule.gpu_cost(table, state, packing)
+        return Offer(vector, sum(counts), level, cost, packing, kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    level: int
+    cost: int
+    before: _Way | None
+    position: int
+    offer: Offer | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    capability: GpuCapability
+    table: ProfileTable
+    state: int
+
+
+def _vectors(limits: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[tuple[int, ...]]:
+    """Counts within the limits, at least one device, that do not exceed the free slices."""
+    for counts in product(*(range(limit + 1) for limit in limits)):
+        if any(counts) and sum(n * size for n, size in zip(counts, sizes, strict=True)) <= room:
+            yield counts
+
+
+def _picks(gpu: OpenGpu, offer: Offer) -> Iterable[Pick]:
+    for kind, (index, placement) in zip(offer.kinds, offer.packing.placed, strict=True):
+        yield Pick(kind, gpu.capability, gpu.table.shapes[index], placement)
+
+
+def _pick_order(pick: Pick) -> tuple[int, int, str, Placement]:
+    return (pick.kind, pick.gpu.index, pick.gpu.uuid, pick.placement)
+
+
+def _after(gpu: OpenGpu, picks: Sequence[Pick]) -> OpenGpu:
+    state = gpu.state
+    for pick in picks:
+        if pick.gpu.uuid == gpu.capability.uuid:
+            state = gpu.table.taking(state, pick.shape, pick.placement)
+    return _Left(gpu.capability, gpu.table, state)
+
+
+def _total(packed: int, kinds: int) -> int:
+    return sum((packed >> (_FIELD * i)) & (_GUARD - 1) for i in range(kinds))

@@ -1,0 +1,197 @@
+"""Which GPUs a Pod accepts, the plan for all its devices on one node, and why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from hami_web.core.annotations import MODE_MIG
+from hami_web.core.capability import GpuCapability
+from hami_web.core.device_list import ListedDevice
+from hami_web.core.planning import Kind, NodePlan, OpenGpu, Pick, Planner
+from hami_web.core.policies import Rule
+from hami_web.core.reasons import Reason
+from hami_web.core.request import ContainerRequest, Demand, GpuSelector, PodRequest
+from hami_web.core.reservation import Reservation
+from hami_web.core.tables import ProfileTable
+
+_BINDINGS_MAX: Final = 64
+"""Ways to give containers a NUMA node each that are all tried; beyond, one node for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A node's plan turned into what is written: reservations, and devices per container."""
+
+    rank: tuple[int, ...]
+    reservations: tuple[Reservation, ...]
+    devices: tuple[tuple[ListedDevice, ...], ...]
+
+
+class Selection:
+    """One request under one rule, planned on any node. Not synchronized."""
+
+    def __init__(self, request: PodRequest, rule: Rule, *, upsize: bool = False) -> None:
+        self.request = request
+        self.rule = rule
+        self._upsize = upsize
+        self._planners: dict[tuple[int | None, ...], tuple[Planner, tuple[int, ...]]] = {}
+
+    def refusal(self, gpu: GpuCapability) -> Reason | None:
+        """Why the Pod does not accept a GPU, whatever is free on it."""
+        return unaccepted(gpu, self.request.selector, accepts_mig=self.request.accepts_mig)
+
+    def accepted(self, gpus: Sequence[OpenGpu]) -> Sequence[OpenGpu]:
+        """The GPUs that the Pod accepts."""
+        selector = self.request.selector
+        if selector == _ANY_GPU and self.request.accepts_mig:
+            return gpus
+        return [gpu for gpu in gpus if self.refusal(gpu.capability) is None]
+
+    def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
+        """The best plan on a node's open GPUs, in order of index, or None."""
+        return self._best(self.accepted(gpus))[0]
+
+    def choose(self, gpus: Sequence[OpenGpu]) -> Choice | None:
+        """The best plan on a node, written out per container."""
+        plan, kinds = self._best(self.accepted(gpus))
+        if plan is None:
+            return None
+        return self._write(plan, kinds)
+
+    def found(self, gpus: Sequence[OpenGpu]) -> int:
+        """The most of the Pod's devices that fit together on these open GPUs."""
+        accepted = self.accepted(gpus)
+        return max(
+            (self._planner(b)[0].found(accepted) for b in self._bindings(accepted)), default=0
+        )
+
+    def explain(self, gpu: OpenGpu) -> Reason | None:
+        """Why not one device of the Pod fits on an open GPU, or None when one does."""
+        refusal = self.refusal(gpu.capability)
+        if refusal is not None:
+            return refusal
+        reasons = [
+            self._unmet(demand, gpu) for demand in {c.demand: None for c in self.request.containers}
+        ]
+        return None if None in reasons else reasons[0]
+
+    def _best(self, gpus: Sequence[OpenGpu]) -> tuple[NodePlan | None, tuple[int, ...]]:
+        best: NodePlan | None = None
+        kinds: tuple[int, ...] = ()
+        for binding in self._bindings(gpus):
+            planner, numbers = self._planner(binding)
+            plan = planner.plan(gpus)
+            if plan is not None and (best is None or plan.rank < best.rank):
+                best, kinds = plan, numbers
+        return best, kinds
+
+    def _bindings(self, gpus: Sequence[OpenGpu]) -> Iterator[tuple[int | None, ...]]:
+        """NUMA nodes for the containers: every way, or every node for all of them."""
+        containers = len(self.request.containers)
+        if not self.request.numa_bind:
+            yield (None,) * containers
+            return
+        nodes = sorted({gpu.capability.numa for gpu in gpus})
+        if len(nodes) ** containers <= _BINDINGS_MAX:
+            yield from product(nodes, repeat=containers)
+        else:
+            for node in nodes:
+                yield (node,) * containers
+
+    def _planner(self, binding: tuple[int | None, ...]) -> tuple[Planner, tuple[int, ...]]:
+        """The planner of a binding, and the number of the kind of each container."""
+        known = self._planners.get(binding)
+        if known is None:
+            kinds, numbers = _kinds(self.request.containers, binding)
+            planner = Planner(kinds, self.rule, upsize=self._upsize)
+            known = self._planners[binding] = (planner, numbers)
+        return known
+
+    def _unmet(self, demand: Demand, gpu: OpenGpu) -> Reason | None:
+        shapes = gpu.table.satisfying(demand)
+        if not shapes:
+            return _unsatisfied(demand, gpu.table)
+        for shape in shapes if self._upsize else shapes[:1]:
+            if gpu.table.most(gpu.state, shape):
+                return None
+        if gpu.table.free_memory_slices(gpu.state) < shapes[0].memory_slices:
+            return Reason.INSUFFICIENT_MEMORY
+        return Reason.TOPOLOGY_INFEASIBLE
+
+    def _write(self, plan: NodePlan, kinds: Sequence[int]) -> Choice:
+        waiting: dict[int, list[Pick]] = {}
+        for pick in plan.picks:
+            waiting.setdefault(pick.kind, []).append(pick)
+        reservations: list[Reservation] = []
+        devices: list[tuple[ListedDevice, ...]] = [()] * self.request.container_count
+        for container, kind in zip(self.request.containers, kinds, strict=True):
+            taken = waiting[kind][: container.count]
+            del waiting[kind][: container.count]
+            index = container.container_index
+            reservations.extend(_reservation(index, d, pick) for d, pick in enumerate(taken))
+            devices[index] = tuple(_listed(pick) for pick in taken)
+        return Choice(plan.rank, tuple(reservations), tuple(devices))
+
+
+def unaccepted(
+    gpu: GpuCapability, selector: GpuSelector, *, accepts_mig: bool = True
+) -> Reason | None:
+    """Why a Pod does not accept a GPU, by HAMi's order of checks; None when it does."""
+    if not accepts_mig or gpu.mode != MODE_MIG or not selector.accepts_type(gpu.model):
+        return Reason.TYPE_MISMATCH
+    if not selector.accepts_uuid(gpu.uuid):
+        return Reason.UUID_MISMATCH
+    return None
+
+
+_ANY_GPU: Final = GpuSelector()
+
+
+def _unsatisfied(demand: Demand, table: ProfileTable) -> Reason:
+    if demand.profile is not None and demand.profile not in table.by_name:
+        return Reason.UNKNOWN_PROFILE
+    if not table.shapes:
+        return Reason.TOPOLOGY_INFEASIBLE
+    without_cores = Demand(demand.memory_mib, demand.memory_percent, 0, demand.profile)
+    if table.satisfying(without_cores):
+        return Reason.INSUFFICIENT_CORES
+    return Reason.INSUFFICIENT_MEMORY
+
+
+def _kinds(
+    containers: Sequence[ContainerRequest], binding: Sequence[int | None]
+) -> tuple[tuple[Kind, ...], tuple[int, ...]]:
+    counts: dict[tuple[Demand, int | None], int] = {}
+    for container, numa in zip(containers, binding, strict=True):
+        key = (container.demand, numa)
+        counts[key] = counts.get(key, 0) + container.count
+    ordered = sorted(counts, key=_kind_order)
+    kinds = tuple(Kind(demand, counts[demand, numa], numa) for demand, numa in ordered)
+    numbers = tuple(
+        ordered.index((container.demand, numa))
+        for container, numa in zip(containers, binding, strict=True)
+    )
+    return kinds, numbers
+
+
+def _kind_order(key: tuple[Demand, int | None]) -> tuple[int, int, int, str, int]:
+    demand, numa = key
+    return (
+        demand.memory_mib or 0,
+        demand.memory_percent or 0,
+        demand.core_percent,
+        demand.profile or "",
+        -1 if numa is None else numa,
+    )
+
+
+def _reservation(container: int, device: int, pick: Pick) -> Reservation:
+    return Reservation(container, device, pick.gpu.uuid, pick.shape.profile.name, pick.placement)
+
+
+def _listed(pick: Pick) -> ListedDevice:
+    profile = pick.shape.profile
+    return ListedDevice(pick.gpu.uuid, profile.memory_mib, profile.core_percent)

@@ -1,0 +1,302 @@
+"""What one GPU model can still hold, tabulated from the placements that NVML reports.
+
+A GPU's *state* is one integer. Its low bits, one per memory slice, are the taken memory slices;
+the bits above count what placements alone cannot say: instances of a profile with a limit, and
+media engines. Every answer is derived from the published capability and kept per state, so that
+after the first time a question costs one look-up. There are few states: 192 for an A100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from hami_web.core.capability import GpuCapability, ProfileCapability
+from hami_web.core.placement import Placement
+from hami_web.core.request import Demand
+
+_STATES_MAX: Final = 1 << 16
+"""Kept answers per kind; a capability with an absurd grid must not eat the memory."""
+
+# Media engines, as observed on GPUs that offer these attributes: one instance holds the optical
+# flow engine, and after ``+me.all`` only profiles without media engines fit.
+_ALL_ENGINES: Final = "+me.all"
+_NO_ENGINES: Final = "-me"
+_EXTENDED_ENGINES: Final = ("+me", _ALL_ENGINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One profile of the table. ``tokens`` are the state bits that count limited instances."""
+
+    index: int
+    profile: ProfileCapability
+    placements: tuple[Placement, ...]
+    masks: tuple[int, ...]
+    memory_slices: int
+    needs_clear: int
+    sets: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A legal free placement, the state it leads to, and the value lost by it."""
+
+    placement: Placement
+    state: int
+    loss: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A multiset of profiles on one GPU: shape index and placement of each, and the state after."""
+
+    placed: tuple[tuple[int, Placement], ...]
+    state: int
+
+
+class ProfileTable:
+    """Answers for all GPUs whose published profiles are equal.
+
+    Not synchronized: use it under the lock of the state that owns it.
+    """
+
+    def __init__(self, gpu: GpuCapability) -> None:
+        ordered = sorted(gpu.profiles, key=lambda profile: profile.order)
+        self.memory_mib = gpu.memory_mib
+        self._sample = gpu
+        self.grid = max((p.end for profile in ordered for p in profile.placements), default=0)
+        self.slice_mask = (1 << self.grid) - 1
+        self.shapes = tuple(_shapes(ordered, self.grid))
+        self.by_name = {shape.profile.name: shape for shape in self.shapes}
+        plain = tuple(shape for shape in self.shapes if not shape.profile.attribute)
+        self._valued = tuple(
+            (_by_end(shape), shape.memory_slices) for shape in plain or self.shapes
+        )
+        self._values: dict[int, int] = {}
+        self._fits: dict[tuple[int, int], tuple[Fit, ...]] = {}
+        self._best: dict[tuple[int, int], Fit | None] = {}
+        self._packings: dict[tuple[int, tuple[int, ...], bool], Packing | None] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+        self._satisfying: dict[Demand, tuple[Shape, ...]] = {}
+        self.empty_value = self.value(0)
+
+    def state_of(
+        self, instances: Iterable[tuple[str, Placement]], blocked: Iterable[Placement] = ()
+    ) -> int:
+        """State of instances, by profile name, and of memory slices blocked by anything else.
+
+        A profile that the GPU does not publish takes its memory slices only.
+        """
+        state = 0
+        for name, placement in instances:
+            shape = self.by_name.get(name)
+            state |= placement.mask & self.slice_mask
+            if shape is not None:
+                state = _take(shape, state)
+        for placement in blocked:
+            state |= placement.mask & self.slice_mask
+        return state
+
+    def satisfying(self, demand: Demand) -> tuple[Shape, ...]:
+        """Profiles that satisfy a demand, smallest first."""
+        known = self._satisfying.get(demand)
+        if known is None:
+            found = demand.candidates(self._sample)
+            known = tuple(self.by_name[profile.name] for profile in found)
+            _remember(self._satisfying, demand, known)
+        return known
+
+    def taking(self, state: int, shape: Shape, placement: Placement) -> int:
+        """State after one more instance."""
+        return _take(shape, state | placement.mask)
+
+    def free_memory_slices(self, state: int) -> int:
+        """Memory slices that nothing has taken, in any position."""
+        return self.grid - (state & self.slice_mask).bit_count()
+
+    def value(self, state: int) -> int:
+        """Memory slices that the plain profiles could still get, summed over the profiles.
+
+        For each profile the most instances of it that fit together, times their size: what an
+        instance takes away from it is its cost (design decision 4).
+        """
+        taken = state & self.slice_mask
+        known = self._values.get(taken)
+        if known is None:
+            known = sum(size * _most(masks, taken) for masks, size in self._valued)
+            _remember(self._values, taken, known)
+        return known
+
+    def fits(self, state: int, shape: Shape) -> tuple[Fit, ...]:
+        """Legal free placements of a profile, least loss first, then lowest start."""
+        key = (state, shape.index)
+        known = self._fits.get(key)
+        if known is None:
+            known = self._list_fits(state, shape)
+            _remember(self._fits, key, known)
+        return known
+
+    def best(self, state: int, shape: Shape) -> Fit | None:
+        """The placement that loses least, or None when none is legal and free."""
+        fits = self.fits(state, shape)
+        return fits[0] if fits else None
+
+    def most(self, state: int, shape: Shape) -> int:
+        """How many more instances of one profile fit, alone, around what is taken."""
+        key = (state, shape.index)
+        known = self._counts.get(key)
+        if known is None:
+            known = 0
+            if not state & shape.needs_clear:
+                known = _most(_by_end(shape), state & self.slice_mask)
+                if shape.tokens:
+                    known = min(known, (shape.tokens & ~state).bit_count())
+                if shape.sets & shape.needs_clear:
+                    known = min(known, 1)
+            _remember(self._counts, key, known)
+        return known
+
+    def pack(self, state: int, wanted: tuple[int, ...], *, lowest: bool = False) -> Packing | None:
+        """Place a multiset of profiles so that the most value is left, or None.
+
+        ``wanted`` has a count per shape. The answer does not depend on an order of asking. With
+        ``lowest`` the first free starts are taken that let the others fit.
+        """
+        if not any(wanted):
+            return Packing((), state)
+        key = (state, wanted, lowest)
+        if key in self._packings:
+            return self._packings[key]
+        found = self._first(state, wanted) if lowest else self._search(state, wanted)
+        _remember(self._packings, key, found)
+        return found
+
+    def _search(self, state: int, wanted: tuple[int, ...]) -> Packing | None:
+        room = self.free_memory_slices(state)
+        if (
+            sum(n * shape.memory_slices for n, shape in zip(wanted, self.shapes, strict=True))
+            > room
+        ):
+            return None
+        chosen = min(
+            (shape for shape in self.shapes if wanted[shape.index]),
+            key=lambda shape: (len(self.fits(state, shape)), -shape.memory_slices, shape.index),
+        )
+        rest = (*wanted[: chosen.index], wanted[chosen.index] - 1, *wanted[chosen.index + 1 :])
+        best: Packing | None = None
+        for fit in self.fits(state, chosen):
+            further = self.pack(fit.state, rest)
+            if further is None:
+                continue
+            if best is None or self.value(further.state) > self.value(best.state):
+                best = Packing(((chosen.index, fit.placement), *further.placed), further.state)
+        return best
+
+    def _first(self, state: int, wanted: tuple[int, ...]) -> Packing | None:
+        chosen = max(
+            (shape for shape in self.shapes if wanted[shape.index]),
+            key=lambda shape: (shape.memory_slices, -shape.index),
+        )
+        rest = (*wanted[: chosen.index], wanted[chosen.index] - 1, *wanted[chosen.index + 1 :])
+        for fit in sorted(self.fits(state, chosen), key=lambda fit: fit.placement):
+            further = self.pack(fit.state, rest, lowest=True)
+            if further is not None:
+                return Packing(((chosen.index, fit.placement), *further.placed), further.state)
+        return None
+
+    def _list_fits(self, state: int, shape: Shape) -> tuple[Fit, ...]:
+        if state & shape.needs_clear or (shape.tokens and not shape.tokens & ~state):
+            return ()
+        before = self.value(state)
+        fits = []
+        for placement, mask in zip(shape.placements, shape.masks, strict=True):
+            if not state & mask:
+                after = _take(shape, state | mask)
+                fits.append(Fit(placement, after, before - self.value(after)))
+        return tuple(sorted(fits, key=lambda fit: (fit.loss, fit.placement)))
+
+
+class TableStore:
+    """One table per distinct capability, shared by all GPUs that publish it."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[object, ...], ProfileTable] = {}
+
+    def table_for(self, gpu: GpuCapability) -> ProfileTable:
+        """The table of a GPU; its order of profiles does not matter."""
+        key = (gpu.memory_mib, *sorted(map(_signature, gpu.profiles)))
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = ProfileTable(gpu)
+        return table
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+def _signature(profile: ProfileCapability) -> tuple[object, ...]:
+    return (
+        *profile.order,
+        profile.core_percent,
+        -1 if profile.instance_limit is None else profile.instance_limit,
+        profile.attribute,
+        tuple(sorted(profile.placements)),
+    )
+
+
+def _shapes(profiles: Sequence[ProfileCapability], grid: int) -> Iterable[Shape]:
+    """Give the limited profiles their bits above the memory slices."""
+    flow, some, all_engines = (1 << (grid + bit) for bit in range(3))
+    reached = grid + 3
+    engines_matter = any(profile.attribute == _ALL_ENGINES for profile in profiles)
+    for index, profile in enumerate(profiles):
+        placements = tuple(sorted(profile.placements))
+        masks = tuple(placement.mask for placement in placements)
+        needs_clear = sets = tokens = 0
+        if profile.attribute in _EXTENDED_ENGINES:
+            needs_clear, sets = flow, flow
+        if engines_matter and profile.attribute == _ALL_ENGINES:
+            needs_clear |= some | all_engines
+            sets |= all_engines
+        elif engines_matter and profile.attribute != _NO_ENGINES:
+            needs_clear |= all_engines
+            sets |= some
+        limit = profile.instance_limit
+        if limit is not None and limit < len(placements):
+            tokens = ((1 << limit) - 1) << reached
+            reached += limit
+        size = max((placement.size for placement in placements), default=0)
+        yield Shape(index, profile, placements, masks, size, needs_clear, sets, tokens)
+
+
+def _take(shape: Shape, state: int) -> int:
+    free = shape.tokens & ~state
+    return state | shape.sets | (free & -free)
+
+
+def _by_end(shape: Shape) -> tuple[int, ...]:
+    ends = sorted(shape.placements, key=lambda placement: (placement.end, placement.start))
+    return tuple(placement.mask for placement in ends)
+
+
+def _most(masks_by_end: Sequence[int], taken: int) -> int:
+    """Taking intervals by earliest end is optimal for disjoint intervals."""
+    count = 0
+    for mask in masks_by_end:
+        if not taken & mask:
+            taken |= mask
+            count += 1
+    return count
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def _remember(kept: dict[Key, Value], key: Key, value: Value) -> None:
+    if len(kept) >= _STATES_MAX:
+        kept.clear()
+    kept[key] = value

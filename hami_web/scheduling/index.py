@@ -1,0 +1,103 @@
+"""Nodes ranked for one request, kept current from the log of changed nodes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from hami_web.core.selection import Selection
+from hami_web.scheduling.records import NodeRecord
+
+Entry = tuple[tuple[int, ...], str]
+
+_PROBES: Final = 4
+"""Best nodes that are looked up in the list of names before a set is made of it."""
+_FEW: Final = 16
+
+
+class ChangeLog:
+    """Names of changed nodes in order, so that every index catches up on its own."""
+
+    def __init__(self, most: int = 1 << 16) -> None:
+        self._most = most
+        self._names: list[str] = []
+        self._dropped = 0
+
+    @property
+    def end(self) -> int:
+        """Position after the last change."""
+        return self._dropped + len(self._names)
+
+    def add(self, name: str) -> None:
+        """Note that a node changed."""
+        if len(self._names) >= self._most:
+            half = self._most // 2
+            del self._names[:half]
+            self._dropped += half
+        self._names.append(name)
+
+    def since(self, position: int) -> Collection[str] | None:
+        """Nodes changed since a position, each once; None when that is too long ago."""
+        if position < self._dropped:
+            return None
+        return dict.fromkeys(self._names[position - self._dropped :])
+
+
+class RankIndex:
+    """The nodes that can take one request, best first. Not synchronized."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self._entries: dict[str, Entry] = {}
+        self._order: list[Entry] = []
+        self._position = -1
+
+    def refresh(self, nodes: Mapping[str, NodeRecord], log: ChangeLog) -> None:
+        """Plan again for the nodes that changed, or for all after a long absence."""
+        changed = log.since(self._position) if self._position >= 0 else None
+        self._position = log.end
+        if changed is None or len(changed) * 4 > len(nodes):
+            self._rebuild(nodes)
+            return
+        for name in changed:
+            self._replace(name, nodes.get(name))
+
+    def best(self, names: Sequence[str]) -> str | None:
+        """The best node among the names; equal ranks by name. Costs no planning."""
+        if len(names) <= _FEW:
+            entries = [entry for entry in map(self._entries.get, names) if entry is not None]
+            return min(entries)[1] if entries else None
+        for _, name in self._order[:_PROBES]:
+            if name in names:
+                return name
+        if len(self._order) <= _PROBES:
+            return None
+        wanted = frozenset(names)
+        return next((name for _, name in self._order if name in wanted), None)
+
+    def _rebuild(self, nodes: Mapping[str, NodeRecord]) -> None:
+        self._entries = {}
+        for name, record in nodes.items():
+            entry = self._entry(record)
+            if entry is not None:
+                self._entries[name] = entry
+        self._order = sorted(self._entries.values())
+
+    def _replace(self, name: str, record: NodeRecord | None) -> None:
+        before = self._entries.pop(name, None)
+        after = None if record is None else self._entry(record)
+        if after is not None:
+            self._entries[name] = after
+        if before == after:
+            return
+        if before is not None:
+            del self._order[bisect_left(self._order, before)]
+        if after is not None:
+            insort(self._order, after)
+
+    def _entry(self, record: NodeRecord) -> Entry | None:
+        if not record.open_gpus:
+            return None
+        plan = self.selection.plan(record.open_gpus)
+        return None if plan is None else (plan.rank, record.name)

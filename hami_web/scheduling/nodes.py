@@ -1,0 +1,195 @@
+"""What a node publishes, and its record under the Pods that occupy it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hami_web.cluster.views import NodeView
+from hami_web.core import annotations as keys
+from hami_web.core.blocked import BlockedInterval, decode_blocked
+from hami_web.core.capability import GpuCapability
+from hami_web.core.errors import InvalidField, InvalidRequest, MalformedContract
+from hami_web.core.quantity import parse_whole
+from hami_web.core.reasons import Reason
+from hami_web.core.registration import decode_registration, refuse_node
+from hami_web.core.tables import ProfileTable, TableStore
+from hami_web.core.wire import INT32_MAX
+from hami_web.scheduling.pods import PodRecord
+from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, occupy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedNode:
+    """A node's own facts, decoded once per change; ``texts`` are what they were decoded from."""
+
+    name: str
+    texts: tuple[object, ...]
+    gpus: tuple[tuple[GpuCapability, ProfileTable], ...]
+    refused: tuple[tuple[str, InvalidField], ...]
+    cordoned: frozenset[str]
+    blocked: tuple[BlockedInterval, ...]
+    closed: Reason | None
+    doubts: tuple[str, ...]
+    unschedulable: bool
+
+
+def source_of(node: NodeView) -> tuple[object, ...]:
+    """Everything that is read from a node, to see whether any of it changed."""
+    annotations = node.annotations
+    return (
+        annotations.get(keys.NODE_REGISTER),
+        annotations.get(keys.NODE_MIG_BLOCKED),
+        annotations.get(keys.NODE_DEVICE_CORDON),
+        node.is_ready,
+        node.spec.unschedulable,
+        (node.status.allocatable or {}).get(keys.RESOURCE_COUNT)
+        if node.status.allocatable is not None
+        else "",
+    )
+
+
+def read_node(node: NodeView, tables: TableStore) -> PublishedNode:
+    """Decode a node's facts. What cannot be read closes the node, and says why."""
+    name = node.name
+    texts = source_of(node)
+    annotations = node.annotations
+    gpus: tuple[tuple[GpuCapability, ProfileTable], ...] = ()
+    refused: tuple[tuple[str, InvalidField], ...] = ()
+    blocked: tuple[BlockedInterval, ...] = ()
+    doubts: list[str] = []
+    closed = _liveness(node)
+    try:
+        decoded = decode_registration(annotations.get(keys.NODE_REGISTER) or "[]")
+        gpus = tuple((gpu, tables.table_for(gpu)) for gpu in decoded.capability.gpus)
+        refused = tuple((uuid, refuse_node(name, error)) for uuid, error in decoded.refused)
+    except MalformedContract as error:
+        closed = Reason.NODE_UNREGISTERED
+        doubts.append(str(refuse_node(name, error)))
+    try:
+        blocked = decode_blocked(annotations.get(keys.NODE_MIG_BLOCKED, ""))
+    except MalformedContract as error:
+        closed = closed or Reason.NODE_DOUBT
+        doubts.append(str(refuse_node(name, error)))
+    if not gpus and not refused:
+        closed = Reason.NODE_UNREGISTERED
+    cordoned = frozenset(
+        part.strip() for part in annotations.get(keys.NODE_DEVICE_CORDON, "").split(",")
+    ) - {""}
+    return PublishedNode(
+        name,
+        texts,
+        gpus,
+        refused,
+        cordoned,
+        blocked,
+        closed,
+        tuple(doubts),
+        node.spec.unschedulable,
+    )
+
+
+def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: int) -> NodeRecord:
+    """The node's record from nothing but its facts and the Pods on it."""
+    pods = list(pods)
+    claims: dict[str, list[Claim]] = {}
+    for pod in pods:
+        for claim in pod.claims:
+            claims.setdefault(claim.reservation.gpu_uuid, []).append(claim)
+    gpus = tuple(
+        _gpu(published, gpu, table, claims.get(gpu.uuid, ())) for gpu, table in published.gpus
+    )
+    return _assemble(published, gpus, pods, version)
+
+
+def rebuild_gpus(
+    before: NodeRecord,
+    published: PublishedNode,
+    pods: Iterable[PodRecord],
+    touched: frozenset[str],
+    version: int,
+) -> NodeRecord:
+    """The node's record after a change of claims on the touched GPUs alone."""
+    pods = list(pods)
+    claims: dict[str, list[Claim]] = {uuid: [] for uuid in touched}
+    for pod in pods:
+        for claim in pod.claims:
+            found = claims.get(claim.reservation.gpu_uuid)
+            if found is not None:
+                found.append(claim)
+    gpus = tuple(
+        _gpu(published, gpu.capability, gpu.table, claims[gpu.capability.uuid])
+        if gpu.capability.uuid in touched
+        else gpu
+        for gpu in before.gpus
+    )
+    return _assemble(published, gpus, pods, version)
+
+
+def _gpu(
+    published: PublishedNode, gpu: GpuCapability, table: ProfileTable, claims: Sequence[Claim]
+) -> GpuRecord:
+    blocked = published.blocked and tuple(b for b in published.blocked if b.gpu_uuid == gpu.uuid)
+    return occupy(gpu, table, claims, blocked, cordoned=gpu.uuid in published.cordoned)
+
+
+def _assemble(
+    published: PublishedNode,
+    gpus: tuple[GpuRecord, ...],
+    pods: Sequence[PodRecord],
+    version: int,
+) -> NodeRecord:
+    doubts = (*published.doubts, *_doubts(gpus, pods))
+    closed = published.closed
+    if closed is None and len(doubts) > len(published.doubts):
+        closed = Reason.NODE_DOUBT
+    open_gpus = () if closed else tuple(gpu for gpu in gpus if gpu.refusal is None)
+    return NodeRecord(
+        published.name,
+        version,
+        gpus,
+        published.refused,
+        closed,
+        doubts,
+        open_gpus,
+        published.unschedulable,
+    )
+
+
+def _doubts(gpus: Sequence[GpuRecord], pods: Sequence[PodRecord]) -> list[str]:
+    """Pods whose claims cannot be placed on the node's GPUs: what they take is unknown."""
+    grids = {gpu.capability.uuid: gpu.table.grid for gpu in gpus}
+    partitioned = {gpu.capability.uuid for gpu in gpus if gpu.capability.mode == keys.MODE_MIG}
+    doubts = []
+    for pod in pods:
+        if pod.doubt:
+            doubts.append(pod.doubt)
+        doubts.extend(
+            f"Pod {pod.identity.full_name}: GPU {uuid} is listed without a reservation"
+            for uuid in pod.unexplained
+            if uuid in partitioned
+        )
+        for claim in pod.claims:
+            uuid, placement = claim.reservation.gpu_uuid, claim.reservation.placement
+            if placement.end > grids.get(uuid, 0):
+                doubts.append(f"Pod {pod.identity.full_name}: {uuid} has no placement {placement}")
+    return doubts
+
+
+def _liveness(node: NodeView) -> Reason | None:
+    """A node that is not ready, or whose kubelet offers no GPU, takes no new work."""
+    if not node.is_ready:
+        return Reason.NODE_STALE
+    allocatable = node.status.allocatable
+    if allocatable is None:
+        return None
+    try:
+        offered = parse_whole(
+            allocatable.get(keys.RESOURCE_COUNT, 0),
+            f"node {node.name}: {keys.RESOURCE_COUNT}",
+            most=INT32_MAX,
+            unit="GPUs",
+        )
+    except InvalidRequest:
+        return Reason.NODE_STALE
+    return None if offered else Reason.NODE_STALE

@@ -1,0 +1,127 @@
+"""Nodes and the Pods on them: the records of this moment, and how a change makes new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from hami_web.cluster.views import NodeView
+from hami_web.core.tables import TableStore
+from hami_web.scheduling.index import ChangeLog
+from hami_web.scheduling.nodes import (
+    PublishedNode,
+    build_record,
+    read_node,
+    rebuild_gpus,
+    source_of,
+)
+from hami_web.scheduling.pods import PodRecord
+from hami_web.scheduling.records import ClusterSnapshot, NodeRecord
+
+
+class Occupants:
+    """Published nodes, Pod records by UID, and the node records that follow. Not synchronized."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.nodes: dict[str, NodeRecord] = {}
+        self.log = ChangeLog()
+        self._tables = TableStore()
+        self._published: dict[str, PublishedNode] = {}
+        self._pods: dict[str, PodRecord] = {}
+        self._pods_on: dict[str, dict[str, PodRecord]] = {}
+        self._snapshot = ClusterSnapshot(0, {})
+
+    def pod(self, uid: str) -> PodRecord | None:
+        """The record of a Pod, held or bound."""
+        return self._pods.get(uid)
+
+    def set_node(self, node: NodeView) -> None:
+        """Take a node's facts; nothing happens when none changed."""
+        known = self._published.get(node.name)
+        if known is not None and known.texts == source_of(node):
+            return
+        self._published[node.name] = read_node(node, self._tables)
+        self._rebuild(node.name)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node's facts."""
+        if self._published.pop(name, None) is not None:
+            del self.nodes[name]
+            self._note(name)
+
+    def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
+        """Take a complete list of nodes."""
+        present = set()
+        for node in nodes:
+            present.add(node.name)
+            self.set_node(node)
+        for name in [name for name in self._published if name not in present]:
+            self.remove_node(name)
+
+    def set_pod(self, record: PodRecord) -> None:
+        """Take what a Pod occupies, in place of what it occupied before."""
+        uid = record.identity.uid
+        before = self._pods.get(uid)
+        if before == record:
+            return
+        self._pods[uid] = record
+        self._pods_on.setdefault(record.node, {})[uid] = record
+        if before is not None and before.node != record.node:
+            self._leave(before)
+            before = None
+        self._reclaim(record.node, before, record)
+
+    def remove_pod(self, uid: str) -> None:
+        """Free what a Pod occupied."""
+        record = self._pods.pop(uid, None)
+        if record is not None:
+            self._leave(record)
+
+    def replace_pods(self, records: Iterable[PodRecord]) -> None:
+        """Take a complete list of what Pods occupy; only nodes with a difference change."""
+        pods = {record.identity.uid: record for record in records}
+        touched = {record.node for uid, record in self._pods.items() if pods.get(uid) != record}
+        touched.update(record.node for uid, record in pods.items() if self._pods.get(uid) != record)
+        self._pods = pods
+        self._pods_on = {}
+        for uid, record in pods.items():
+            self._pods_on.setdefault(record.node, {})[uid] = record
+        for name in touched:
+            self._rebuild(name)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """The records of this moment, which never change."""
+        if self._snapshot.version != self.version:
+            self._snapshot = ClusterSnapshot(self.version, MappingProxyType(self.nodes.copy()))
+        return self._snapshot
+
+    def _leave(self, record: PodRecord) -> None:
+        on_node = self._pods_on[record.node]
+        del on_node[record.identity.uid]
+        if not on_node:
+            del self._pods_on[record.node]
+        self._reclaim(record.node, record, None)
+
+    def _reclaim(self, name: str, before: PodRecord | None, after: PodRecord | None) -> None:
+        """Make new records for the GPUs of a node that one Pod left or came to."""
+        published, record = self._published.get(name), self.nodes.get(name)
+        if published is None or record is None:
+            return
+        claims = [claim for pod in (before, after) if pod is not None for claim in pod.claims]
+        touched = frozenset(claim.reservation.gpu_uuid for claim in claims)
+        pods = self._pods_on.get(name, {}).values()
+        self._note(name)
+        self.nodes[name] = rebuild_gpus(record, published, pods, touched, self.version)
+
+    def _rebuild(self, name: str) -> None:
+        published = self._published.get(name)
+        if published is None:
+            return
+        self._note(name)
+        pods: Mapping[str, PodRecord] = self._pods_on.get(name, {})
+        self.nodes[name] = build_record(published, pods.values(), self.version)
+
+    def _note(self, name: str) -> None:
+        self.version += 1
+        self.log.add(name)

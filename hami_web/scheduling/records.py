@@ -1,0 +1,199 @@
+"""Immutable records of the cluster's occupancy: what ``ClusterState`` replaces, never changes.
+
+A change on a node makes new records for the GPUs it concerns and for the node; everything else is
+shared. So a snapshot is a copy of one mapping, and whoever holds it sees one moment for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hami_web.core.blocked import BlockedInterval
+from hami_web.core.capability import GpuCapability
+from hami_web.core.device_list import ListedDevice
+from hami_web.core.errors import InvalidField
+from hami_web.core.placement import Placement
+from hami_web.core.reasons import Reason
+from hami_web.core.reservation import Reservation, RuntimeIdentity
+from hami_web.core.tables import ProfileTable
+
+
+class Phase(StrEnum):
+    """How far a reservation has come."""
+
+    HELD = "held"
+    """Decided at ``/filter``, not yet on the Pod."""
+    RESERVED = "reserved"
+    """On the bound Pod, not yet realized."""
+    REALIZED = "realized"
+    """The agent wrote the runtime identity."""
+    TERMINATING = "terminating"
+    """The Pod is being deleted; its memory slices stay taken until it is gone."""
+    CONFLICTED = "conflicted"
+    """It overlaps another reservation; the GPU takes no new work."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodIdentity:
+    """Which Pod: the UID is its identity, the names are for people."""
+
+    namespace: str
+    name: str
+    uid: str
+    priority: int = 0
+
+    @property
+    def full_name(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One device's memory slices taken on a GPU, and by whom."""
+
+    pod: PodIdentity
+    reservation: Reservation
+    phase: Phase
+
+    @property
+    def placement(self) -> Placement:
+        return self.reservation.placement
+
+    @property
+    def profile(self) -> str:
+        return self.reservation.profile
+
+    @property
+    def container_index(self) -> int:
+        return self.reservation.container_index
+
+    @property
+    def identity(self) -> RuntimeIdentity | None:
+        return self.reservation.identity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GpuRecord:
+    """One GPU at one moment. ``state`` is the table's integer for claims and blocked intervals."""
+
+    capability: GpuCapability
+    table: ProfileTable
+    cordoned: bool
+    claims: tuple[Claim, ...]
+    blocked: tuple[BlockedInterval, ...]
+    state: int
+    conflicted: bool
+
+    @property
+    def refusal(self) -> Reason | None:
+        """Why the GPU takes no new work from anyone, or None."""
+        if not self.capability.healthy:
+            return Reason.NOT_HEALTHY
+        if self.cordoned:
+            return Reason.CORDONED
+        if self.conflicted:
+            return Reason.CONFLICT
+        return None
+
+    @property
+    def free_memory_slices(self) -> int:
+        return self.table.free_memory_slices(self.state)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeRecord:
+    """One node at one moment.
+
+    ``closed`` is why no GPU of it takes new work; ``doubts`` are the texts behind it, for people.
+    ``refused`` names the GPUs whose published capability contradicts itself. ``open_gpus`` are
+    those that take new work, in order of index.
+    """
+
+    name: str
+    version: int
+    gpus: tuple[GpuRecord, ...]
+    refused: tuple[tuple[str, InvalidField], ...]
+    closed: Reason | None
+    doubts: tuple[str, ...]
+    open_gpus: tuple[GpuRecord, ...]
+    unschedulable: bool = False
+
+    @property
+    def gpu_count(self) -> int:
+        """All GPUs that the node published, usable or not."""
+        return len(self.gpus) + len(self.refused)
+
+    def gpu(self, uuid: str) -> GpuRecord | None:
+        """A GPU by UUID."""
+        return next((gpu for gpu in self.gpus if gpu.capability.uuid == uuid), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """The whole cluster at one moment; ``version`` grows with every change."""
+
+    version: int
+    nodes: Mapping[str, NodeRecord]
+
+    def claims(self) -> Iterable[tuple[NodeRecord, GpuRecord, Claim]]:
+        """Every reservation with where it is."""
+        for node in self.nodes.values():
+            for gpu in node.gpus:
+                for claim in gpu.claims:
+                    yield node, gpu, claim
+
+
+def occupy(
+    capability: GpuCapability,
+    table: ProfileTable,
+    claims: Sequence[Claim],
+    blocked: tuple[BlockedInterval, ...],
+    *,
+    cordoned: bool,
+) -> GpuRecord:
+    """The record of a GPU with these claims; overlapping ones are conflicted, and so is the GPU."""
+    taken = 0
+    overlapping = 0
+    for claim in claims:
+        mask = claim.reservation.placement.mask
+        overlapping |= taken & mask
+        taken |= mask
+    if overlapping:
+        claims = [
+            Claim(c.pod, c.reservation, Phase.CONFLICTED)
+            if c.reservation.placement.mask & overlapping
+            else c
+            for c in claims
+        ]
+    state = table.state_of(
+        ((c.reservation.profile, c.reservation.placement) for c in claims),
+        (interval.placement for interval in blocked),
+    )
+    return GpuRecord(
+        capability, table, cordoned, tuple(claims), blocked, state, conflicted=bool(overlapping)
+    )
+
+
+def devices_of(
+    record: NodeRecord | None, reservations: Sequence[Reservation], containers: int
+) -> tuple[tuple[ListedDevice, ...], ...]:
+    """The device lists of reservations, with the figures of the profiles that the node publishes.
+
+    A profile that the node no longer publishes has no figures and counts as zero.
+    """
+    devices: list[list[ListedDevice]] = [[] for _ in range(containers)]
+    for item in sorted(reservations, key=lambda reservation: reservation.key):
+        gpu = None if record is None else record.gpu(item.gpu_uuid)
+        profile = None if gpu is None else gpu.capability.by_name.get(item.profile)
+        if item.container_index < containers:
+            devices[item.container_index].append(
+                ListedDevice(
+                    item.gpu_uuid,
+                    0 if profile is None else profile.memory_mib,
+                    0 if profile is None else profile.core_percent,
+                )
+            )
+    return tuple(tuple(container) for container in devices)

@@ -1,0 +1,309 @@
+"""The cluster's occupancy in memory: fed by list-and-watch, asked by ``/filter`` and ``/bind``.
+
+Thread-safe, without I/O. Observations are level-triggered and keyed by UID, so they may repeat,
+skip and arrive in any order between Pods and nodes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hami_web.cluster.views import NodeView, PodView
+from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.request import PodRequest
+from hami_web.core.selection import Choice, Selection
+from hami_web.scheduling.changes import Subscribers
+from hami_web.scheduling.holds import Hold, HoldBook
+from hami_web.scheduling.occupancy import Occupants
+from hami_web.scheduling.pods import PodRecord, identity_of, read_pod
+from hami_web.scheduling.ranking import Rankings
+from hami_web.scheduling.records import Claim, ClusterSnapshot, NodeRecord, Phase, devices_of
+from hami_web.scheduling.refusal import NodeRefusal, refuse, unregistered
+
+__all__ = ["ClusterState", "Held", "Hold", "Refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The node that takes the Pod, and what is held for it there."""
+
+    node: str
+    hold: Hold
+
+
+@dataclass(frozen=True)
+class Refused:
+    """No named node takes the Pod. Texts and details are worked out when they are asked for."""
+
+    selection: Selection
+    nodes: Mapping[str, NodeRecord | None]
+    lock: threading.RLock
+
+    @cached_property
+    def details(self) -> Mapping[str, NodeRefusal]:
+        """Per node: the text, and the reason of each GPU."""
+        with self.lock:  # the planner's kept answers are shared with the next decision
+            return {
+                name: unregistered(name) if record is None else refuse(record, self.selection)
+                for name, record in self.nodes.items()
+            }
+
+    @cached_property
+    def reasons(self) -> Mapping[str, str]:
+        """Per node the text for kube-scheduler, which shows it to users."""
+        return {name: refusal.text for name, refusal in self.details.items()}
+
+
+class ClusterState:
+    """Who takes which memory slices, and where the next Pod goes."""
+
+    def __init__(
+        self, policy: SchedulingPolicy, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.policy = policy
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._occupants = Occupants()
+        self._holds = HoldBook(clock, policy.hold_seconds)
+        self._rankings = Rankings()
+        self._subscribers = Subscribers()
+
+    # observations
+
+    def set_node(self, node: NodeView) -> None:
+        """A node as it is now: capability, blocked intervals, cordon, readiness, allocatable."""
+        with self._lock:
+            self._occupants.set_node(node)
+        self._announce()
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone. The claims of its Pods come back with it, should it return."""
+        with self._lock:
+            self._occupants.remove_node(name)
+        self._announce()
+
+    def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
+        """All nodes, after a complete list."""
+        with self._lock:
+            self._occupants.replace_nodes(nodes)
+        self._announce()
+
+    def set_pod(self, pod: PodView) -> None:
+        """A Pod as it is now. Bound, it occupies until it is terminal or gone."""
+        with self._lock:
+            self._observe(pod)
+        self._announce()
+
+    def remove_pod(self, uid: str) -> None:
+        """A Pod is gone, whatever its last object looked like."""
+        with self._lock:
+            self._holds.drop(uid)
+            self._occupants.remove_pod(uid)
+        self._announce()
+
+    def replace_pods(self, pods: Iterable[PodView], *, listed_at: float | None = None) -> None:
+        """All Pods, after a complete list that was begun at ``listed_at`` of the state's clock.
+
+        A hold stays: its Pod may be younger than the list. Only one whose Binding was written
+        before the list began, and which the list does not show, has lost its Pod.
+        """
+        moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
+        with self._lock:
+            present: set[str] = set()
+            records: list[PodRecord] = []
+            for pod in pods:
+                present.add(pod.uid)
+                record = read_pod(pod)
+                if record is not None:
+                    records.append(record)
+                    self._holds.drop(pod.uid)
+                elif pod.is_terminal or pod.node_name:
+                    self._holds.drop(pod.uid)
+            for uid in self._holds.confirmed_before(moment):
+                if uid not in present:
+                    self._holds.drop(uid)
+            held = [
+                entry
+                for uid in self._holds.hold_times()
+                if (entry := self._occupants.pod(uid)) is not None
+            ]
+            self._occupants.replace_pods([*records, *held])
+        self._announce()
+
+    # decisions
+
+    def filter(
+        self, pod: PodView, request: PodRequest, node_names: Sequence[str]
+    ) -> Held | Refused:
+        """Choose a node and every placement for a Pod, and count them at once, or take nothing.
+
+        A Pod that holds gets the same answer again while that is among the names; one that is
+        bound, or is being bound, is never moved.
+        """
+        with self._lock:
+            answer = self._repeat(pod, request, node_names)
+            if answer is None:
+                answer = self._decide(pod, request, node_names)
+        self._announce()
+        return answer
+
+    def hold_of(self, pod_uid: str) -> Hold | None:
+        """What is held for a Pod."""
+        with self._lock:
+            return self._holds.get(pod_uid)
+
+    def mark_binding(self, pod_uid: str) -> Hold | None:
+        """Keep a hold from expiring while ``/bind`` works; ``confirm`` or ``release`` ends it."""
+        with self._lock:
+            return self._holds.mark_binding(pod_uid)
+
+    def confirm(self, pod_uid: str) -> None:
+        """The Binding is written: count the hold until the watch shows the bound Pod."""
+        with self._lock:
+            self._holds.confirm(pod_uid)
+
+    def release(self, pod_uid: str) -> None:
+        """Give a hold up. A Pod that the watch has shown bound keeps its claims."""
+        with self._lock:
+            if self._holds.drop(pod_uid) is not None:
+                self._occupants.remove_pod(pod_uid)
+        self._announce()
+
+    def expire_holds(self) -> list[Hold]:
+        """Give up the holds whose time is over; returns them."""
+        with self._lock:
+            gone = [hold for uid in self._holds.expired() if (hold := self._holds.drop(uid))]
+            for hold in gone:
+                self._occupants.remove_pod(hold.pod_uid)
+        self._announce()
+        return gone
+
+    def release_holds(self) -> None:
+        """Give up every hold: another leader may have decided meanwhile."""
+        with self._lock:
+            for uid in list(self._holds.hold_times()):
+                self._holds.drop(uid)
+                self._occupants.remove_pod(uid)
+        self._announce()
+
+    # views
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._occupants.version
+
+    def snapshot(self) -> ClusterSnapshot:
+        """The cluster at this moment. Costs a copy of one mapping, none when nothing changed."""
+        with self._lock:
+            return self._occupants.snapshot()
+
+    def subscribe(self, callback: Callable[[int], None]) -> Callable[[], None]:
+        """Call back with the version after changes, outside the lock; returns the way to stop.
+
+        Callbacks run on the thread that changed the state and must only pass the news on.
+        """
+        return self._subscribers.add(callback)
+
+    # inside
+
+    def _announce(self) -> None:
+        self._subscribers.tell(self._occupants.version)
+
+    def _observe(self, pod: PodView) -> None:
+        record = read_pod(pod)
+        if record is not None:
+            self._holds.drop(pod.uid)
+            self._occupants.set_pod(record)
+        elif pod.is_terminal or pod.node_name:
+            self._holds.drop(pod.uid)
+            self._occupants.remove_pod(pod.uid)
+        elif self._holds.get(pod.uid) is None:
+            self._occupants.remove_pod(pod.uid)
+
+    def _repeat(
+        self, pod: PodView, request: PodRequest, names: Sequence[str]
+    ) -> Held | Refused | None:
+        uid = pod.uid
+        hold = self._holds.get(uid)
+        if hold is not None:
+            binding = self._holds.is_binding(uid)
+            if binding or (self._holds.same_request(uid, request) and self._stands(hold, request)):
+                if hold.node in names:
+                    self._holds.renew(uid)
+                    return Held(hold.node, hold)
+                if binding:
+                    return self._refuse(request, names)
+            return None
+        bound = self._occupants.pod(uid)
+        if bound is None and not pod.node_name:
+            return None
+        if bound is not None and bound.node in names and not bound.doubt:
+            return Held(bound.node, self._hold_of_bound(bound, request))
+        return self._refuse(request, names)
+
+    def _decide(self, pod: PodView, request: PodRequest, names: Sequence[str]) -> Held | Refused:
+        if self._holds.drop(pod.uid) is not None:
+            self._occupants.remove_pod(pod.uid)
+        index = self._rankings.index(request, self.policy)
+        index.refresh(self._occupants.nodes, self._occupants.log)
+        name = index.best(names)
+        if name is None:
+            return self._refuse(request, names)
+        choice = index.selection.choose(self._occupants.nodes[name].open_gpus)
+        if choice is None:  # cannot be: the index ranks only nodes with a plan
+            raise RuntimeError(f"node {name} is ranked without a plan")
+        return Held(name, self._hold(pod, request, name, choice))
+
+    def _hold(self, pod: PodView, request: PodRequest, node: str, choice: Choice) -> Hold:
+        identity = identity_of(pod)
+        hold = Hold(
+            identity.uid,
+            identity.namespace,
+            identity.name,
+            node,
+            choice.reservations,
+            request.container_count,
+            choice.devices,
+            self._clock(),
+        )
+        claims = tuple(Claim(identity, item, Phase.HELD) for item in choice.reservations)
+        self._holds.put(hold, request)
+        self._occupants.set_pod(PodRecord(identity, node, claims))
+        return hold
+
+    def _refuse(self, request: PodRequest, names: Sequence[str]) -> Refused:
+        selection = self._rankings.index(request, self.policy).selection
+        nodes = self._occupants.nodes
+        return Refused(selection, {name: nodes.get(name) for name in names}, self._lock)
+
+    def _stands(self, hold: Hold, request: PodRequest) -> bool:
+        """True while the node and every GPU of a hold would still be given."""
+        record = self._occupants.nodes.get(hold.node)
+        if record is None or record.closed is not None:
+            return False
+        selection = self._rankings.index(request, self.policy).selection
+        for item in hold.reservations:
+            gpu = record.gpu(item.gpu_uuid)
+            if gpu is None or gpu.refusal is not None or selection.refusal(gpu.capability):
+                return False
+        return True
+
+    def _hold_of_bound(self, bound: PodRecord, request: PodRequest) -> Hold:
+        """The answer for a Pod that is bound: what it has, never something new."""
+        record = self._occupants.nodes.get(bound.node)
+        reservations = tuple(claim.reservation for claim in bound.claims)
+        return Hold(
+            bound.identity.uid,
+            bound.identity.namespace,
+            bound.identity.name,
+            bound.node,
+            reservations,
+            request.container_count,
+            devices_of(record, reservations, request.container_count),
+            self._clock(),
+        )
