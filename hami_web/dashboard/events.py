@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 
+from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.live import COALESCE_S, Change, LiveMap
 
 HEARTBEAT_S = 5.0
@@ -19,7 +20,7 @@ RETRY_MS = 3000
 async def stream_changes(
     live: LiveMap, version: int, *, life_s: float = LIFE_S, heartbeat_s: float = HEARTBEAT_S
 ) -> AsyncIterator[str]:
-    """Yield events for a page that shows ``version``: ``change`` and ``age`` (seconds)."""
+    """Yield events for a page that shows ``version``: ``change``, and ``age`` on every beat."""
     yield f"retry: {RETRY_MS}\n\n"
     ends_at = time.monotonic() + life_s
     while True:
@@ -27,8 +28,7 @@ async def stream_changes(
         if change is not None:
             version = change.version
             yield _change_event(change)
-        age_s = live.freshness().age_s
-        yield ": nothing heard yet\n\n" if age_s is None else f"event: age\ndata: {age_s:.1f}\n\n"
+        yield _age_event(live.freshness())
         left_s = ends_at - time.monotonic()
         if left_s <= 0 or live.closed:
             return
@@ -40,3 +40,8 @@ async def stream_changes(
 def _change_event(change: Change) -> str:
     payload = json.dumps({"version": change.version, "changed": change.changed})
     return f"id: {change.version}\nevent: change\ndata: {payload}\n\n"
+
+
+def _age_event(freshness: Freshness) -> str:
+    payload = json.dumps({"age_s": freshness.age_s, "stale": freshness.is_stale})
+    return f"event: age\ndata: {payload}\n\n"

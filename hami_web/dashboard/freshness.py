@@ -28,4 +28,4 @@ class Freshness:
     @property
     def age_words(self) -> str:
         """Whole seconds, or a dash before the first answer."""
-        return "–" if self.age_s is None else str(round(self.age_s))
+        return "\N{EN DASH}" if self.age_s is None else str(round(self.age_s))

@@ -48,7 +48,7 @@ class LiveMap:
         self._oldest = 0
         self._dirty = threading.Event()
         self._closed = threading.Event()
-        self._waiters: set[_Waiter] = set()
+        self._waiters: frozenset[_Waiter] = frozenset()
         self._thread = threading.Thread(target=self._run, name="live-map", daemon=True)
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class LiveMap:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and every stream that waits. Safe in a signal handler's thread."""
+        """End the thread and every stream that waits. Safe in a signal handler."""
         self._closed.set()
         self._dirty.set()
         self._wake()
@@ -89,7 +89,7 @@ class LiveMap:
         """Return when there is another version, the map is closed, or the time is over."""
         waiter = _Waiter(asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
-            self._waiters.add(waiter)
+            self._waiters |= {waiter}
             if self.closed or (self._map and self._map.version != version):
                 waiter.event.set()
         try:
@@ -99,13 +99,13 @@ class LiveMap:
             return
         finally:
             with self._lock:
-                self._waiters.discard(waiter)
+                self._waiters -= {waiter}
 
     def _run(self) -> None:
-        while not self.closed:
+        while True:
             self._dirty.wait()
             self._dirty.clear()
-            if self.closed:
+            if self._closed.is_set():
                 return
             try:
                 self._redraw()
@@ -131,9 +131,8 @@ class LiveMap:
         self._wake()
 
     def _wake(self) -> None:
-        with self._lock:
-            waiters = tuple(self._waiters)
-        for waiter in waiters:
+        # Without the lock: a signal handler may have interrupted its holder.
+        for waiter in self._waiters:
             # A loop that has just been closed has nobody left to wake.
             with contextlib.suppress(RuntimeError):
                 waiter.loop.call_soon_threadsafe(waiter.event.set)

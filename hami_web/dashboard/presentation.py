@@ -13,6 +13,7 @@ from hami_web.dashboard.cells import Cell, CellState, GpuRow
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
 from hami_web.dashboard.wording import (
     STATE_MEANINGS,
+    TIMES,
     describe_fits,
     mebibytes,
     memory_slices,
@@ -99,9 +100,9 @@ class NodeView:
 
     @property
     def description(self) -> str:
-        """``2 × NVIDIA A100-SXM4-40GB``, for each model of the node."""
+        """How many GPUs of each model the node has."""
         models = Counter(row.model for row in self.block.rows)
-        return " · ".join(f"{count} × {model}" for model, count in models.items())
+        return " · ".join(f"{count} {TIMES} {model}" for model, count in models.items())
 
     @cached_property
     def gpus(self) -> list[GpuView]:
@@ -176,6 +177,7 @@ class MapView:
         return [total for total in totals if total.count or total.state is CellState.FREE]
 
 
-def legend() -> list[LegendEntry]:
-    """Every state, in the order of a reservation's life."""
-    return [LegendEntry(state) for state in CellState]
+def legend(shown: MapView | None) -> list[LegendEntry]:
+    """The states in the order of a reservation's life; a hold is rare to see, so only if it is."""
+    held = shown is not None and shown.source.memory_slices_in(CellState.HELD) > 0
+    return [LegendEntry(state) for state in CellState if held or state is not CellState.HELD]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.events import stream_changes
-from hami_web.dashboard.freshness import STALE_AFTER_S
+from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
 from hami_web.dashboard.presentation import GpuView, MapView, legend
 
@@ -83,13 +83,14 @@ def _render(request: HttpRequest, template: str) -> HttpResponse:
     current = live.current()
     view = request.GET.get("view", "")
     shown = MapView(current) if current else None
+    freshness = live.freshness()
     context = {
         "map": shown,
         "totals": shown.totals if shown else (),
-        "legend": legend(),
+        "legend": legend(shown),
         "patterns": slice_map.render_patterns(),
-        "freshness": live.freshness(),
-        "stale_after_s": STALE_AFTER_S,
+        "freshness": freshness,
+        "age_s": _seconds(freshness),
         "view": view if view in VIEWS else VIEWS[0],
     }
     status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
@@ -101,7 +102,10 @@ def _marked(response: HttpResponse, version: int) -> HttpResponse:
     """Say which version this is and how old; browsers ask again each time and compare the ETag."""
     response["Cache-Control"] = "no-cache"
     response["X-Data-Version"] = str(version)
-    age_s = installed_map().freshness().age_s
-    if age_s is not None:
-        response["X-Data-Age"] = f"{age_s:.1f}"
+    response["X-Data-Age"] = _seconds(installed_map().freshness())
     return response
+
+
+def _seconds(freshness: Freshness) -> str:
+    """Age for the page's script, in seconds and with a point in every language."""
+    return "" if freshness.age_s is None else f"{freshness.age_s:.1f}"

@@ -10,6 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from hami_web.dashboard.cells import Cell, CellState, Fit
 
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
 STATE_WORDS: Final[dict[CellState, Promise]] = {
     CellState.FREE: _("free"),
     CellState.HELD: _("held"),
@@ -33,14 +35,11 @@ STATE_MEANINGS: Final[dict[CellState, Promise]] = {
 NOTE_WORDS: Final[dict[str, Promise]] = {
     "unhealthy": _("the node's agent reports this GPU as unhealthy"),
     "cordoned": _("cordoned: takes no new work"),
-    "not-mig": _("not in MIG mode"),
     "conflict": _("reservations overlap: takes no new work"),
-    "not-ready": _("the node is not ready"),
+    "stale": _("the node is not ready or its agent is silent: takes no new work"),
     "unschedulable": _("the node is cordoned (unschedulable)"),
     "unregistered": _("the node publishes no GPU capability"),
-    "malformed": _("what the node or a Pod says about GPUs cannot be read: takes no new work"),
-    "unregistered-gpu": _("Pods have reservations here, but the node publishes no such GPU"),
-    "stale": _("the node's agent is silent: takes no new work"),
+    "doubt": _("it is not known what is taken here: takes no new work"),
 }
 
 
@@ -80,5 +79,5 @@ def describe_cell(cell: Cell) -> str:
 
 def describe_fits(fits: tuple[Fit, ...]) -> str:
     """What still fits on a GPU, largest profile first; each count holds for that profile alone."""
-    some = [f"{fit.profile} ×{fit.count}" for fit in reversed(fits) if fit.count]
+    some = [f"{fit.profile} {TIMES}{fit.count}" for fit in reversed(fits) if fit.count]
     return " · ".join(some) if some else gettext("no profile fits")

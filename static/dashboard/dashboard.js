@@ -16,17 +16,17 @@ let source = null;
 let poller = null;
 let failures = 0;
 
-const ageNow = () => measuredAge + (performance.now() - measuredAt) / 1000;
+let stale = age.classList.contains("stale");
 
 function showAge() {
   if (measuredAge === null) return;
-  seconds.textContent = Math.round(ageNow());
-  if (ageNow() > Number(age.dataset.staleAfter)) showLink("lost");
+  seconds.textContent = Math.round(measuredAge + (performance.now() - measuredAt) / 1000);
 }
 
 function showLink(state) {
-  age.className = `age ${state}`;
-  link.textContent = age.dataset[state];
+  const shown = state === "live" && stale ? "stale" : state;
+  age.className = `age ${shown}`;
+  link.textContent = age.dataset[shown];
 }
 
 function noteAge(value) {
@@ -38,8 +38,7 @@ function noteAge(value) {
 async function fetchText(url) {
   const answer = await fetch(url, { headers: { Accept: "text/html" }, cache: "no-cache" });
   if (!answer.ok && answer.status !== 503) throw new Error(`${url}: ${answer.status}`);
-  if (answer.headers.has("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
-  if (answer.headers.has("X-Data-Version")) version = Number(answer.headers.get("X-Data-Version"));
+  if (answer.headers.get("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
   return answer.text();
 }
 
@@ -92,7 +91,14 @@ function enqueue(change) {
 function listen() {
   source = new EventSource(`${body.dataset.events}?since=${version}`);
   source.addEventListener("change", (event) => enqueue(JSON.parse(event.data)));
-  source.addEventListener("age", (event) => { noteAge(Number(event.data)); });
+  source.addEventListener("age", (event) => {
+    const beat = JSON.parse(event.data);
+    if (beat.age_s !== null) noteAge(beat.age_s);
+    if (beat.stale === stale) return;
+    stale = beat.stale;
+    showLink("live");
+    enqueue({ version, changed: ["*"] });
+  });
   source.addEventListener("open", () => { failures = 0; stopPolling(); showLink("live"); });
   source.addEventListener("error", () => {
     source.close();

@@ -37,7 +37,8 @@ def busy_node() -> NodeBlock:
                  detail="MIG-7b2d0a52-55b3-5a3f-8d9c-0a8b2f3c1d4e"),
             cell(1, 1, CellState.REALIZED, "1g.5gb", "team-a/inference-1", memory_mib=4864),
             cell(2, 2, CellState.BOUND, "2g.10gb", "team-b/notebook-lin", memory_mib=9856),
-            cell(4, 4, CellState.REALIZED, "3g.20gb", "research/finetune-llama-7b-x2k4q", memory_mib=19968),
+            cell(4, 4, CellState.REALIZED, "3g.20gb", "research/finetune-llama-7b-x2k4q",
+                 memory_mib=19968),
         ],
     )  # fmt: skip
     second = row(
@@ -67,7 +68,7 @@ def troubled_node() -> NodeBlock:
         **h100,
     )
     second = row("gpu-h100-01", 1, fits=(Fit("1g.10gb", 7), Fit("7g.80gb", 1)), **h100)
-    return NodeBlock("gpu-h100-01", (first, second), notes=("not-ready",))
+    return NodeBlock("gpu-h100-01", (first, second), notes=("stale",))
 
 
 def small_node() -> NodeBlock:

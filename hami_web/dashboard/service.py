@@ -1,0 +1,59 @@
+"""The web role's life: watch the cluster while the server runs, and hand requests to Django."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from hami_web.dashboard.installed import install_map
+from hami_web.dashboard.live import LiveMap
+from hami_web.dashboard.reader import ClusterReader
+
+# The types of an ASGI application, whose messages are mappings by specification.
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+class WebService:
+    """An ASGI application with a lifespan around Django's."""
+
+    def __init__(self, application: Application, *, kubeconfig: Path | None) -> None:
+        self._application = application
+        self._kubeconfig = kubeconfig
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._application(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        watch = ClusterWatch(self._kubeconfig)
+        watch.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        watch.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class ClusterWatch:
+    """A reader and the live map it feeds, installed as the process's own."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self.reader = ClusterReader(kubeconfig)
+        self.live = LiveMap(self.reader.draw, self.reader.freshness)
+
+    def start(self) -> None:
+        """Begin to watch and to draw."""
+        install_map(self.live)
+        self.live.start()
+        self.reader.start(self.live.mark_changed)
+
+    def stop(self) -> None:
+        """End the streams, then the watches."""
+        self.live.close()
+        self.reader.stop()
