@@ -1,7 +1,7 @@
-"""WSGI entry point of the extender: one gunicorn worker with threads, no preload.
+"""What the server's worker runs: the extender's views and metrics over one scheduling core.
 
-The cluster's occupancy lives in the worker: it is created here, after the fork, and must exist
-once only.
+Built in the worker, after the fork: it starts threads and holds the cluster's occupancy, which
+must exist once only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,39 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")  # noqa: TID251
 django.setup()
 
-from hami_web.extender.handler import build_application  # noqa: E402  # needs django.setup()
+# isort: split
+from django.conf import settings  # noqa: E402  # Django must be set up first
+from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
-application = build_application()
+from hami_web.core.errors import CoreError  # noqa: E402
+from hami_web.core.policy import SchedulingPolicy, parse_scheduling_policy  # noqa: E402
+from hami_web.extender.handler import ExtenderHandler  # noqa: E402
+from hami_web.extender.views import ExtenderViews  # noqa: E402
+from hami_web.metrics.views import metrics_pattern  # noqa: E402
+from hami_web.scheduling.admission import Admission  # noqa: E402
+from hami_web.scheduling.runtime import Runtime, RuntimeOptions  # noqa: E402
+
+WAITING_SHARE = 0.75
+"""Of the threads, those that may wait in ``/bind``; the others answer ``/filter``."""
+
+
+def build_application() -> ExtenderHandler:
+    """Start the scheduling core and return the WSGI callable; its ``close`` stops the core."""
+    runtime = Runtime(
+        RuntimeOptions(
+            kubeconfig=settings.KUBECONFIG,
+            policy=_policy(),
+            bind_wait_s=settings.BIND_WAIT_S,
+            most_waiting_binds=max(1, int(settings.EXTENDER_THREADS * WAITING_SHARE)),
+        )
+    )
+    views = ExtenderViews(runtime, Admission(settings.SCHEDULER_NAME))
+    runtime.start()
+    return ExtenderHandler((*views.patterns(), metrics_pattern(runtime)), runtime.stop)
+
+
+def _policy() -> SchedulingPolicy:
+    try:
+        return parse_scheduling_policy(settings.SCHEDULING_POLICY)
+    except CoreError as error:
+        raise ImproperlyConfigured(str(error)) from error

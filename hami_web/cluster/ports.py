@@ -113,8 +113,8 @@ class ObjectSource(Protocol[T]):
 class ObjectSink(Protocol[T_contra]):
     """Where a reflector puts what it sees."""
 
-    def replace(self, items: Iterable[T_contra]) -> None:
-        """Take a complete list in one step."""
+    def replace(self, items: Iterable[T_contra], *, listed_at: float) -> None:
+        """Take a complete list in one step; it began at ``listed_at`` on the monotonic clock."""
         ...
 
     def put(self, item: T_contra) -> None: ...

@@ -130,6 +130,7 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         items: list[T] = []
         more = ""
+        began = self._clock()
         while True:
             page = self._source.list_page(limit=self._timing.page_size, more=more)
             items.extend(page.items)
@@ -138,7 +139,7 @@ class Reflector(Generic[T]):
                 break
             if self._stopped.is_set():
                 return
-        self._sink.replace(items)
+        self._sink.replace(items, listed_at=began)
         self._uids = {_key(item.metadata): item.metadata.uid for item in items}
         self._version = page.resource_version
         self._listed_at = self._heard_at = self._clock()
@@ -152,6 +153,7 @@ class Reflector(Generic[T]):
         stream = self._source.watch(resource_version=self._version, timeout_s=timeout_s)
         with self._lock:
             self._stream = stream
+        self._heard_at = self._clock()
         try:
             if self._stopped.is_set():
                 return

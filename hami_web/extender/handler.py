@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
@@ -27,4 +27,5 @@ class ExtenderHandler(WSGIHandler):
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
-        self._middleware_chain = convert_exception_to_response(self._get_response)
+        resolve = cast(Callable[..., Any], self._get_response)  # type: ignore[attr-defined]
+        self._middleware_chain = convert_exception_to_response(resolve)

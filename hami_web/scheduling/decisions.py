@@ -4,6 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+from hami_web.core.reasons import Reason
+from hami_web.scheduling.refusal import NodeRefusal
+
+_BEYOND_EVICTION: Final = frozenset(
+    {
+        Reason.NOT_HEALTHY,
+        Reason.CORDONED,
+        Reason.TYPE_MISMATCH,
+        Reason.UUID_MISMATCH,
+        Reason.UNKNOWN_PROFILE,
+        Reason.CAPABILITY_INVALID,
+        Reason.NODE_UNREGISTERED,
+        Reason.NODE_STALE,
+        Reason.NODE_DOUBT,
+    }
+)
+"""Reasons that stay when every Pod is evicted from the node."""
 
 
 class NotReady(Exception):
@@ -23,3 +42,18 @@ class RefusedEverywhere:
 
     failed: Mapping[str, str] = field(default_factory=dict)
     unresolvable: Mapping[str, str] = field(default_factory=dict)
+
+
+def refused_everywhere(details: Mapping[str, NodeRefusal]) -> RefusedEverywhere:
+    """Sort the refusals of all nodes by whether an eviction could help."""
+    failed: dict[str, str] = {}
+    unresolvable: dict[str, str] = {}
+    for name, refusal in details.items():
+        (failed if _eviction_could_help(refusal) else unresolvable)[name] = refusal.text
+    return RefusedEverywhere(failed, unresolvable)
+
+
+def _eviction_could_help(refusal: NodeRefusal) -> bool:
+    if refusal.reason is not None:
+        return refusal.reason not in _BEYOND_EVICTION
+    return refusal.found > 0 or any(r not in _BEYOND_EVICTION for r in refusal.gpus.values())

@@ -23,7 +23,7 @@ class Store:
         self.by_uid = {}
         self.calls = []
 
-    def replace(self, items):
+    def replace(self, items, *, listed_at):
         self.by_uid = {item.metadata.uid: item for item in items}
         self.calls.append(("replace", sorted(item.metadata.name for item in items)))
 

@@ -1,0 +1,286 @@
+"""Metrics worked out from the scheduling state when they are read.
+
+HAMi's series keep their names, labels, constant ``zone`` label and 0…100 scale; new ones follow
+Prometheus' conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from hami_web.core.annotations import MODE_MIG
+from hami_web.core.capability import GpuCapability
+from hami_web.scheduling.bind import Binder
+from hami_web.scheduling.bind_queue import BindQueue
+from hami_web.scheduling.measures import BUCKETS_S, Durations
+from hami_web.scheduling.records import ClusterSnapshot, GpuRecord, NodeRecord, Phase
+from hami_web.scheduling.waiting import WaitingPods, Waker
+
+ZONE = "vGPU"
+MIB = 1024 * 1024
+
+
+class Watch(Protocol):
+    """A reflector, as far as it is measured."""
+
+    name: str
+    relists: int
+    failures: int
+
+    def age_s(self) -> float | None: ...
+
+    def list_age_s(self) -> float | None: ...
+
+
+class Measured(Protocol):
+    """The running scheduling core, as far as it is measured."""
+
+    @property
+    def reflectors(self) -> Sequence[Watch]: ...
+
+    @property
+    def queue(self) -> BindQueue: ...
+
+    @property
+    def binder(self) -> Binder: ...
+
+    @property
+    def waiting(self) -> WaitingPods: ...
+
+    @property
+    def waker(self) -> Waker: ...
+
+    @property
+    def filter_durations(self) -> Durations: ...
+
+
+class OccupancyCollector(Collector):
+    """GPUs and MIG instances of the whole cluster, one moment for all series."""
+
+    def __init__(self, snapshot: Callable[[], ClusterSnapshot]) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        snapshot = self._snapshot()
+        gpus = [(node, gpu) for name, node in sorted(snapshot.nodes.items()) for gpu in node.gpus]
+        yield from _limits(gpus)
+        yield from _usage(gpus)
+        yield _instances(gpus)
+        yield _reservations(gpus)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing at registration: the state may still be empty."""
+        return ()
+
+
+class SchedulingCollector(Collector):
+    """How deciding and binding go."""
+
+    def __init__(self, core: Measured) -> None:
+        self._core = core
+
+    def collect(self) -> Iterator[Metric]:
+        core = self._core
+        yield _histogram(
+            "hami_scheduler_filter_duration_seconds",
+            "Time to decide one filter call.",
+            core.filter_durations,
+        )
+        yield _histogram(
+            "hami_scheduler_bind_duration_seconds",
+            "Time of one bind call, waiting included.",
+            core.binder.durations,
+        )
+        yield _histogram(
+            "hami_scheduler_node_lock_wait_seconds",
+            "Time until the node lock was taken or given up.",
+            core.binder.lock_waits,
+        )
+        yield _bind_queue(core.queue)
+        yield _gauge("hami_scheduler_waiting_pods", "Refused Pods that wait.", len(core.waiting))
+        woken = CounterMetricFamily(
+            "hami_scheduler_woken_pods", "Waiting Pods woken when they fit."
+        )
+        woken.add_metric([], core.waker.woken)
+        yield woken
+        yield from _watches(core.reflectors)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing at registration."""
+        return ()
+
+
+_Gpus = Sequence[tuple[NodeRecord, GpuRecord]]
+_DEVICE = ("device_index", "device_type", "device_uuid", "node", "zone")
+
+
+def _device(node: NodeRecord, gpu: GpuCapability) -> list[str]:
+    return [str(gpu.index), gpu.model, gpu.uuid, node.name, ZONE]
+
+
+def _limits(gpus: _Gpus) -> Iterator[Metric]:
+    memory = GaugeMetricFamily(
+        "hami_gpu_memory_limit_bytes", "Device memory limit for a certain GPU", labels=_DEVICE
+    )
+    cores = GaugeMetricFamily(
+        "hami_gpu_core_limit_ratio", "Device memory core limit for a certain GPU", labels=_DEVICE
+    )
+    for node, record in gpus:
+        gpu = record.capability
+        memory.add_metric(_device(node, gpu), gpu.memory_mib * MIB)
+        cores.add_metric(_device(node, gpu), gpu.core_percent)
+    yield memory
+    yield cores
+
+
+def _usage(gpus: _Gpus) -> Iterator[Metric]:
+    memory = GaugeMetricFamily(
+        "hami_gpu_memory_allocated_bytes",
+        "Device memory allocated for a certain GPU",
+        labels=("device_cores", *_DEVICE),
+    )
+    shared = GaugeMetricFamily(
+        "hami_gpu_shared_count", "Number of containers sharing this GPU", labels=_DEVICE
+    )
+    cores = GaugeMetricFamily(
+        "hami_gpu_core_allocated_ratio", "Device core allocated for a certain GPU", labels=_DEVICE
+    )
+    share = GaugeMetricFamily(
+        "hami_node_gpu_memory_allocated_ratio",
+        "GPU memory allocated as a share of its limit",
+        labels=_DEVICE,
+    )
+    for node, record in gpus:
+        gpu = record.capability
+        used_mib, used_cores = _used(record)
+        memory.add_metric([str(gpu.core_percent), *_device(node, gpu)], used_mib * MIB)
+        shared.add_metric(_device(node, gpu), len(record.claims))
+        cores.add_metric(_device(node, gpu), used_cores)
+        share.add_metric(_device(node, gpu), used_mib / gpu.memory_mib if gpu.memory_mib else 0)
+    yield from (memory, shared, cores, share)
+
+
+def _used(record: GpuRecord) -> tuple[int, int]:
+    """Memory in MiB and cores in percent of the claimed profiles."""
+    known = [record.capability.by_name.get(claim.profile) for claim in record.claims]
+    profiles = [profile for profile in known if profile is not None]
+    return sum(p.memory_mib for p in profiles), sum(p.core_percent for p in profiles)
+
+
+def _instances(gpus: _Gpus) -> Metric:
+    """HAMi's info series: one per reservation whose whole runtime identity is known.
+
+    Two claims of one identity are one series: a duplicate would cost the whole scrape.
+    """
+    family = GaugeMetricFamily(
+        "hami_node_gpu_mig_instance_info",
+        "Dynamic MIG instance allocated on a GPU",
+        labels=(
+            "compute_instance_id",
+            "device_index",
+            "device_uuid",
+            "gpu_instance_id",
+            "mig_uuid",
+            "node",
+            "placement_size",
+            "placement_start",
+            "profile",
+            "zone",
+        ),
+    )
+    rows: dict[tuple[str, ...], None] = {}
+    for node, record in gpus:
+        gpu = record.capability
+        if gpu.mode != MODE_MIG:
+            continue
+        for claim in record.claims:
+            identity = claim.identity
+            if identity is None:
+                continue
+            row: tuple[str, ...] = (
+                str(identity.compute_instance_id),
+                str(gpu.index),
+                gpu.uuid,
+                str(identity.gpu_instance_id),
+                identity.mig_uuid,
+                node.name,
+                str(claim.placement.size),
+                str(claim.placement.start),
+                claim.profile,
+                ZONE,
+            )
+            rows[row] = None
+    for labels in rows:
+        family.add_metric(labels, 1)
+    return family
+
+
+def _reservations(gpus: _Gpus) -> Metric:
+    family = GaugeMetricFamily(
+        "hami_mig_reservations", "Reservations by how far they have come.", labels=("state",)
+    )
+    counts = dict.fromkeys(Phase, 0)
+    for _node, record in gpus:
+        for claim in record.claims:
+            counts[claim.phase] += 1
+    for phase, count in counts.items():
+        family.add_metric([str(phase)], count)
+    return family
+
+
+def _bind_queue(queue: BindQueue) -> Metric:
+    family = GaugeMetricFamily(
+        "hami_scheduler_bind_queue_depth", "Binds that wait or run for a node.", labels=("node",)
+    )
+    for node, depth in sorted(queue.depths().items()):
+        family.add_metric([node], depth)
+    return family
+
+
+def _watches(watches: Sequence[Watch]) -> Iterator[Metric]:
+    heard = GaugeMetricFamily(
+        "hami_informer_silence_seconds",
+        "Seconds since the API server was last heard about a resource.",
+        labels=("resource",),
+    )
+    listed = GaugeMetricFamily(
+        "hami_informer_list_age_seconds",
+        "Seconds since the last complete list of a resource.",
+        labels=("resource",),
+    )
+    relists = CounterMetricFamily(
+        "hami_informer_relists", "Complete lists of a resource.", labels=("resource",)
+    )
+    failures = CounterMetricFamily(
+        "hami_informer_failures", "Lists and watches that failed.", labels=("resource",)
+    )
+    for watch in watches:
+        for family, age in ((heard, watch.age_s()), (listed, watch.list_age_s())):
+            if age is not None:
+                family.add_metric([watch.name], age)
+        relists.add_metric([watch.name], watch.relists)
+        failures.add_metric([watch.name], watch.failures)
+    yield from (heard, listed, relists, failures)
+
+
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)
+
+
+def _histogram(name: str, documentation: str, durations: Durations) -> Metric:
+    found = durations.snapshot()
+    total = 0
+    buckets: list[tuple[str, float]] = []
+    for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), found.counts, strict=True):
+        total += count
+        buckets.append((bound, total))
+    return HistogramMetricFamily(name, documentation, buckets=buckets, sum_value=found.total_s)

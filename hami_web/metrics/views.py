@@ -1,0 +1,23 @@
+"""``/metrics``."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from hami_web.metrics.collectors import OccupancyCollector, SchedulingCollector
+from hami_web.scheduling.runtime import Runtime
+
+
+def metrics_pattern(runtime: Runtime) -> URLPattern:
+    """The address under which a scheduling core is measured."""
+    registry = CollectorRegistry()
+    registry.register(OccupancyCollector(runtime.state.snapshot))
+    registry.register(SchedulingCollector(runtime))
+
+    def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    return path("metrics", metrics)

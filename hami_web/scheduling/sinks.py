@@ -1,0 +1,75 @@
+"""From the watches into the scheduling core: occupancy, node locks, waiting Pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hami_web.cluster.views import NodeView, ObjectMeta, PodView
+from hami_web.core import annotations as keys
+from hami_web.scheduling.nodelock import LockChanges
+from hami_web.scheduling.state import ClusterState
+from hami_web.scheduling.waiting import WaitingPods
+
+
+class NodeSink:
+    """Nodes for the state, and the text of their locks for those who wait."""
+
+    def __init__(self, state: ClusterState, locks: LockChanges) -> None:
+        self._state = state
+        self._locks = locks
+        self._names: set[str] = set()
+
+    def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
+        """Take a complete list."""
+        nodes = list(items)
+        self._state.replace_nodes(nodes)
+        names = {node.name for node in nodes}
+        for name in self._names - names:
+            self._locks.forget(name)
+        self._names = names
+        for node in nodes:
+            self._observe(node)
+
+    def put(self, item: NodeView) -> None:
+        """Take one node as it is now."""
+        self._names.add(item.name)
+        self._state.set_node(item)
+        self._observe(item)
+
+    def remove(self, metadata: ObjectMeta) -> None:
+        """Forget a node."""
+        self._names.discard(metadata.name)
+        self._state.remove_node(metadata.name)
+        self._locks.forget(metadata.name)
+
+    def _observe(self, node: NodeView) -> None:
+        self._locks.observe(node.name, node.annotations.get(keys.NODE_LOCK, ""))
+
+
+class PodSink:
+    """Pods for the state; a Pod that is bound, over or gone does not wait any more."""
+
+    def __init__(self, state: ClusterState, waiting: WaitingPods) -> None:
+        self._state = state
+        self._waiting = waiting
+
+    def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
+        """Take a complete list that began at ``listed_at`` on the state's clock."""
+        pods = list(items)
+        self._state.replace_pods(pods, listed_at=listed_at)
+        self._waiting.keep(pod.uid for pod in pods if _waits(pod))
+
+    def put(self, item: PodView) -> None:
+        """Take one Pod as it is now."""
+        self._state.set_pod(item)
+        if not _waits(item):
+            self._waiting.drop(item.uid)
+
+    def remove(self, metadata: ObjectMeta) -> None:
+        """Forget a Pod."""
+        self._state.remove_pod(metadata.uid)
+        self._waiting.drop(metadata.uid)
+
+
+def _waits(pod: PodView) -> bool:
+    return not (pod.node_name or pod.is_terminal or pod.is_deleting)

@@ -1,0 +1,181 @@
+"""Pods that ``/filter`` refused, and waking kube-scheduler for those that fit by now.
+
+kube-scheduler tries an unschedulable Pod again within milliseconds after one of its annotations
+changed; otherwise it may wait for five minutes, since nothing that it watches tells of freed
+memory slices.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from hami_web.cluster.errors import ClusterError, Conflict, NotFound
+from hami_web.cluster.ports import ClusterWriter
+from hami_web.cluster.views import PodView
+
+logger = logging.getLogger(__name__)
+
+RETRY_AT: Final = "hami.io/retry-at"
+"""Annotation that wakes kube-scheduler for a Pod; its value is the time, for people."""
+WAITING_MAX: Final = 20_000
+"""Pods remembered; beyond, the scheduler's own retries must do."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """One refused Pod. ``not_before_s`` on the clock spaces out the times it is woken."""
+
+    pod: PodView
+    names: tuple[str, ...]
+    wakes: int = 0
+    not_before_s: float = 0.0
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        """Highest priority first, then the oldest; the UID settles ties."""
+        return (
+            -(self.pod.spec.priority or 0),
+            self.pod.metadata.creation_timestamp or "",
+            self.pod.uid,
+        )
+
+
+@dataclass(slots=True)
+class WaitingPods:
+    """The refused Pods by UID; safe for threads."""
+
+    _pods: dict[str, Waiting] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, pod: PodView, names: tuple[str, ...]) -> None:
+        """Remember a refused Pod and the nodes that the scheduler had left for it."""
+        with self._lock:
+            known = self._pods.get(pod.uid)
+            if known is not None:
+                known.pod, known.names = pod, names
+            elif len(self._pods) < WAITING_MAX:
+                self._pods[pod.uid] = Waiting(pod, names)
+
+    def drop(self, uid: str) -> None:
+        """The Pod fits, is bound, or is gone."""
+        with self._lock:
+            self._pods.pop(uid, None)
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Forget all but these."""
+        alive = set(uids)
+        with self._lock:
+            self._pods = {uid: pod for uid, pod in self._pods.items() if uid in alive}
+
+    def in_order(self) -> list[Waiting]:
+        """Who is to be tried first."""
+        with self._lock:
+            return sorted(self._pods.values(), key=lambda waiting: waiting.order)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+
+@dataclass(frozen=True, slots=True)
+class WakeLimits:
+    """Bounds of one pass, in Pods and seconds."""
+
+    tried_at_once: int = 200
+    woken_at_once: int = 32
+    gather_s: float = 0.05
+    again_first_s: float = 1.0
+    again_most_s: float = 60.0
+    idle_s: float = 30.0
+
+
+class Waker:
+    """A thread that, after a change of occupancy, wakes the waiting Pods that fit now.
+
+    ``fits`` holds the devices of a Pod if they are free, so each next Pod is tried against what the
+    earlier ones took: never more are woken than can start.
+    """
+
+    def __init__(
+        self,
+        waiting: WaitingPods,
+        fits: Callable[[Waiting], bool],
+        cluster: ClusterWriter,
+        *,
+        limits: WakeLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.woken = 0
+        self._waiting = waiting
+        self._fits = fits
+        self._cluster = cluster
+        self._limits = limits or WakeLimits()
+        self._clock = clock
+        self._changed = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="waker", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the write in progress."""
+        self._stopped.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def notice(self) -> None:
+        """Occupancy changed; cheap, from any thread."""
+        self._changed.set()
+
+    def _run(self) -> None:
+        wait_s = self._limits.idle_s
+        while True:
+            self._changed.wait(wait_s)
+            # Changes come in bunches: one pass for all of them.
+            if self._stopped.wait(self._limits.gather_s):
+                return
+            self._changed.clear()
+            try:
+                wait_s = self._pass()
+            except Exception:
+                wait_s = self._limits.idle_s
+                logger.exception("waking the waiting Pods")
+
+    def _pass(self) -> float:
+        """Try those that may be woken; return the seconds until one more may be."""
+        now = self._clock()
+        every = self._waiting.in_order()
+        due = [waiting for waiting in every if waiting.not_before_s <= now]
+        later = [waiting.not_before_s - now for waiting in every if waiting.not_before_s > now]
+        left = self._limits.woken_at_once
+        for waiting in due[: self._limits.tried_at_once]:
+            if left == 0 or self._stopped.is_set():
+                self._changed.set()
+                break
+            if self._fits(waiting):
+                self._wake(waiting)
+                left -= 1
+        return min([self._limits.idle_s, *later])
+
+    def _wake(self, waiting: Waiting) -> None:
+        pause = min(self._limits.again_first_s * 2.0**waiting.wakes, self._limits.again_most_s)
+        waiting.wakes = min(waiting.wakes + 1, 16)
+        waiting.not_before_s = self._clock() + pause
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            self._cluster.annotate_pod(waiting.pod, {RETRY_AT: moment})
+        except (NotFound, Conflict):
+            self._waiting.drop(waiting.pod.uid)
+        except ClusterError as error:
+            logger.warning("Pod %s: waking it: %s", waiting.pod.full_name, error)
+        else:
+            self.woken += 1
+            logger.info("Pod %s: fits now; the scheduler is woken", waiting.pod.full_name)
