@@ -70,6 +70,9 @@ def call_nvml(function: str, *arguments: Any) -> Any:
         return getattr(pynvml, function)(*arguments)
     except pynvml.NVMLError as error:
         code = int(error.value)
+    except pynvml.NVMLLibraryMismatchError:
+        # pynvml's own word, no NVMLError, for a function of that version being absent.
+        code = NvmlCode.FUNCTION_NOT_FOUND
     raise driver_error(code, function)
 
 

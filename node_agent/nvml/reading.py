@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 _LISTING_ATTEMPTS = 3
 _PROCESS_LIST_ATTEMPTS = 5
-_MPS_LIST = "nvmlDeviceGetMPSComputeRunningProcesses"
+_MPS_LIST = "nvmlDeviceGetMPSComputeRunningProcesses_v3"
 _PROCESS_LISTS = (
-    "nvmlDeviceGetComputeRunningProcesses",
-    "nvmlDeviceGetGraphicsRunningProcesses",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3",
     _MPS_LIST,
 )
 

@@ -1,1 +1,1 @@
-"""What every MigDriver promises, tried on the simulated library and, reading only, on a real one."""
+"""What every MigDriver promises: on the simulated library, its reading part on a real one too."""
