@@ -118,7 +118,7 @@ class Planner:
         Exact where all devices are of one kind or few; otherwise what the planner found.
         """
         most = [self._most(kind, gpus) for kind in self.kinds]
-        if len(self.kinds) == 1:
+        if len(self.kinds) == 1 and not self.upsize:
             return min(most[0], self.kinds[0].count)
         counts = [min(m, kind.count) for m, kind in zip(most, self.kinds, strict=True)]
         steps = 1
@@ -169,10 +169,12 @@ class Planner:
         return all(self._most(kind, gpus) >= kind.count for kind in self.kinds)
 
     def _most(self, kind: Kind, gpus: Sequence[OpenGpu]) -> int:
+        """A bound on the devices of a kind, exact while only one profile may be taken."""
         return sum(
-            max((gpu.table.most(gpu.state, s) for s in self.shapes(kind, gpu.table)), default=0)
+            gpu.table.most(gpu.state, shape)
             for gpu in gpus
             if kind.numa is None or gpu.capability.numa == kind.numa
+            for shape in self.shapes(kind, gpu.table)
         )
 
     def _ways(self, gpus: Sequence[OpenGpu], wanted: int) -> dict[int, _Way]:
