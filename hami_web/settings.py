@@ -122,3 +122,41 @@ EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
 BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
 # Section "scheduling" of the cluster's policy file; checked where it is used.
 SCHEDULING_POLICY = _policy_section("HAMI_POLICY_FILE", "scheduling")
+
+# --- web ----------------------------------------------------------------------------------------
+# The extender's handler uses none of this (extender/handler.py).
+
+WEB_LISTEN = _text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
+# Set where people reach the dashboard over HTTPS: cookies are then sent over nothing else.
+WEB_HTTPS = _flag("HAMI_WEB_HTTPS")
+
+MIDDLEWARE: list[str] = [
+    "hami_web.dashboard.security.ContentSecurityPolicy",
+    "django.middleware.security.SecurityMiddleware",
+    "hami_web.dashboard.static_files.StaticFiles",
+    "django.middleware.gzip.GZipMiddleware",
+    "django.middleware.http.ConditionalGetMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+ASGI_APPLICATION = "hami_web.asgi.application"
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# The files are served as they lie in the project: there is nothing to build or to collect.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
+
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "hami_web" / "locale"]
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = WEB_HTTPS
