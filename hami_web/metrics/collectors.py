@@ -156,7 +156,7 @@ def _usage(gpus: _Gpus) -> Iterator[Metric]:
     )
     share = GaugeMetricFamily(
         "hami_node_gpu_memory_allocated_ratio",
-        "GPU memory allocated as a share of its limit",
+        "GPU Memory Allocated Percentage on a certain GPU",
         labels=_DEVICE,
     )
     for node, record in gpus:
@@ -183,7 +183,7 @@ def _instances(gpus: _Gpus) -> Metric:
     """
     family = GaugeMetricFamily(
         "hami_node_gpu_mig_instance_info",
-        "Dynamic MIG instance allocated on a GPU",
+        "Realized MIG instance identity and scheduler placement",
         labels=(
             "compute_instance_id",
             "device_index",

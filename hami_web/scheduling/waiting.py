@@ -29,21 +29,22 @@ WAITING_MAX: Final = 20_000
 
 @dataclass(slots=True)
 class Waiting:
-    """One refused Pod. ``not_before_s`` on the clock spaces out the times it is woken."""
+    """One refused Pod, the ``arrival``-th that began to wait.
+
+    ``not_before_s`` on the clock spaces out the times it is woken.
+    """
 
     pod: PodView
     names: tuple[str, ...]
+    arrival: int
     wakes: int = 0
     not_before_s: float = 0.0
 
     @property
-    def order(self) -> tuple[int, str, str]:
-        """Highest priority first, then the oldest; the UID settles ties."""
-        return (
-            -(self.pod.spec.priority or 0),
-            self.pod.metadata.creation_timestamp or "",
-            self.pod.uid,
-        )
+    def order(self) -> tuple[int, str, int]:
+        """Highest priority first, then the oldest; creation times have whole seconds."""
+        created = self.pod.metadata.creation_timestamp or ""
+        return (-(self.pod.spec.priority or 0), created, self.arrival)
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class WaitingPods:
 
     _pods: dict[str, Waiting] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _arrivals: int = 0
 
     def add(self, pod: PodView, names: tuple[str, ...]) -> None:
         """Remember a refused Pod and the nodes that the scheduler had left for it."""
@@ -60,7 +62,8 @@ class WaitingPods:
             if known is not None:
                 known.pod, known.names = pod, names
             elif len(self._pods) < WAITING_MAX:
-                self._pods[pod.uid] = Waiting(pod, names)
+                self._arrivals += 1
+                self._pods[pod.uid] = Waiting(pod, names, self._arrivals)
 
     def drop(self, uid: str) -> None:
         """The Pod fits, is bound, or is gone."""
