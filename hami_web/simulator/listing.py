@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import re
 import threading
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter."
 )
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +77,8 @@ class Lists:
             raise problems.bad_request(
                 "specifying resource version is not allowed when using continue"
             )
-        try:
-            base64.urlsafe_b64decode(token)
-        except ValueError as error:
-            raise problems.bad_request(f"continue key is not valid: {error}") from error
+        if not _TOKEN.fullmatch(token):
+            raise problems.bad_request("continue key is not valid: illegal base64 data")
         with self._lock:
             rest = self._pages.get(token)
         if rest is None:
@@ -94,10 +96,12 @@ class Lists:
 
 
 def check_version(request: ApiRequest) -> int:
-    """The resourceVersion parameter; 0 when absent. Raises 400 where it is no version."""
+    """The resourceVersion parameter; 0 when absent. Raises 500, as the real server, for others."""
     text = request.params.get("resourceVersion", "")
     if text and not text.isdigit():
-        raise problems.bad_request(f"resourceVersion: Invalid value: {text!r}: no whole number")
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        message = f'resourceVersion: Invalid value: "{text}": {why}'
+        raise problems.ApiProblem(500, "", message)
     return int(text or 0)
 
 

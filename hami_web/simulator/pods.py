@@ -109,9 +109,9 @@ def bind(store: Store, namespace: str, name: str, binding: JsonObject) -> JsonOb
     target = binding.get("target") or {}
     if target.get("kind") not in (None, "", "Node"):
         text = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
-        raise problems.invalid("Binding", name, [("target.kind", text)])
-    if not target.get("name"):
-        raise problems.invalid("Binding", name, [("target.name", "Required value")])
+        raise problems.ApiProblem(500, "", f"target.kind: {text}")
+    if not target.get("name"):  # the real server wraps this one in no Status reason either
+        raise problems.ApiProblem(500, "", "target.name: Required value")
 
     def assign(pod: JsonObject) -> JsonObject:
         _check_bindable(pod, binding)

@@ -149,7 +149,7 @@ class Registry:
         while True:
             old = self._store.get(storage, key)
             new = edited(old.fresh())
-            check_preconditions(address, old.document, new)
+            check_preconditions(request, old.document, new)
             new = merged(address, old.fresh(), new)
             normalize_object(storage, new)
             write = Admitted("UPDATE", address, request.user, old.document)

@@ -8,7 +8,7 @@ import uuid
 
 from hami_web.simulator import event_versions, problems
 from hami_web.simulator.documents import JsonObject, lookup, metadata, timestamp, uid_of
-from hami_web.simulator.requests import Address
+from hami_web.simulator.requests import Address, ApiRequest
 from hami_web.simulator.resources import NEW_EVENTS
 from hami_web.simulator.store import StoredObject
 
@@ -85,12 +85,19 @@ def shown(address: Address, stored: StoredObject) -> JsonObject:
     return from_storage(address, stored.document)
 
 
-def check_preconditions(address: Address, old: JsonObject, new: JsonObject) -> None:
-    """Refuse a write whose resourceVersion or UID is not the stored one: 409."""
+def check_preconditions(request: ApiRequest, old: JsonObject, new: JsonObject) -> None:
+    """Refuse a write whose resourceVersion or UID is not the stored one.
+
+    409, but 422 for a patch of the UID, which the real server takes for a change of the field.
+    """
+    address = request.address
     meta = metadata(new)
     version, uid = meta.get("resourceVersion"), meta.get("uid")
     if version and version != old["metadata"]["resourceVersion"]:
         raise problems.conflict(address.resource, address.name, problems.STALE)
+    if uid and uid != uid_of(old) and request.verb == "patch":
+        cause = ("metadata.uid", f'Invalid value: "{uid}": field is immutable')
+        raise problems.invalid(address.resource.kind, address.name, [cause])
     if uid and uid != uid_of(old):
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {uid_of(old)}"
         raise problems.conflict(address.resource, address.name, why)
@@ -131,11 +138,14 @@ def check_delete_preconditions(
     address: Address, current: JsonObject, preconditions: JsonObject
 ) -> None:
     """Refuse a deletion that is meant for another object or version: 409."""
-    for field, name in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+    for field, name, fate in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
         wanted, found = preconditions.get(field), lookup(current, f"metadata.{field}")
         if wanted and wanted != found:
             why = (
-                f"Precondition failed: {name} in precondition: {wanted}, "
-                f"{name} in object meta: {found}"
+                f"the {name} in the precondition ({wanted}) does not match the {name} in record "
+                f"({found}). The object might have been {fate}"
             )
             raise problems.conflict(address.resource, address.name, why)

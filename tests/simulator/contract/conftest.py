@@ -1,0 +1,142 @@
+"""The same tests on the simulated API server and on a real kube-apiserver.
+
+The real one is started from the folder that HAMI_TEST_KUBE names (``up.sh``, ``down.sh``), or is
+the cluster of the kubeconfig that HAMI_TEST_KUBECONFIG names.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hami_web.simulator.client import ApiClient, Endpoint
+from hami_web.simulator.documents import JsonObject
+from hami_web.simulator.server import SimulatedApiServer
+
+RUN_FOLDER = "/tmp/hami-kube-contract"
+
+
+@dataclass(frozen=True)
+class Kube:
+    """An API server and a namespace of this test's own."""
+
+    client: ApiClient
+    namespace: str
+    server: SimulatedApiServer | None = None
+
+    def needs_minor(self, minor: int, why: str) -> None:
+        """Skip on releases before Kubernetes 1.``minor``."""
+        found = self.client.get("/version")["minor"]
+        if int(found.rstrip("+")) < minor:
+            pytest.skip(f"this is Kubernetes 1.{found}, the test needs 1.{minor}, {why}")
+
+    def forget_history(self) -> None:
+        """What time alone does to a real server."""
+        if self.server is not None:
+            self.server.compact()
+
+    @property
+    def base(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}"
+
+    @property
+    def pods(self) -> str:
+        return f"{self.base}/pods"
+
+    @property
+    def config_maps(self) -> str:
+        return f"{self.base}/configmaps"
+
+    @property
+    def leases(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+    @property
+    def budgets(self) -> str:
+        return f"/apis/policy/v1beta1/namespaces/{self.namespace}/poddisruptionbudgets"
+
+    def make_pod(self, name: str, **metadata: object) -> JsonObject:
+        return self.client.create(self.pods, pod(name, **metadata))
+
+    def bind(self, name: str, node: str = "n1", **metadata: object) -> JsonObject:
+        return self.client.create(f"{self.pods}/{name}/binding", binding(name, node, **metadata))
+
+
+def pod(name: str, **metadata: object) -> JsonObject:
+    container = {"name": "main", "image": "lab.local/pause:1", "imagePullPolicy": "Never"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        # a scheduler that no cluster runs, so that nothing else touches the Pod
+        "spec": {"schedulerName": "contract", "containers": [container]},
+    }
+
+
+def binding(name: str, node: str = "n1", **metadata: object) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, **metadata},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+
+
+def config_map(name: str, **data: str) -> JsonObject:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+@pytest.fixture(scope="session")
+def real_endpoint() -> Iterator[Endpoint]:
+    config = os.environ.get("HAMI_TEST_KUBECONFIG")
+    folder = os.environ.get("HAMI_TEST_KUBE")
+    if config:
+        yield endpoint_of(Path(config))
+    elif folder:
+        up = [f"{folder}/up.sh", "--control-plane-only", "--dir", RUN_FOLDER]
+        started = subprocess.run(up, check=True, stdout=subprocess.PIPE, text=True)
+        yield endpoint_of(Path(started.stdout.strip()))
+        subprocess.run([f"{folder}/down.sh", RUN_FOLDER], check=True)
+    else:
+        pytest.skip("neither HAMI_TEST_KUBE nor HAMI_TEST_KUBECONFIG names a real Kubernetes")
+
+
+def endpoint_of(kubeconfig: Path) -> Endpoint:
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    token = config["users"][0]["user"]["token"]
+    authority = cluster.get("certificate-authority")
+    return Endpoint(cluster["server"], token, Path(authority) if authority else None)
+
+
+@pytest.fixture(
+    params=[
+        "simulated",
+        pytest.param("real", marks=[pytest.mark.cluster, pytest.mark.timeout(120)]),
+    ]
+)
+def backend(request: pytest.FixtureRequest) -> Iterator[tuple[Endpoint, SimulatedApiServer | None]]:
+    if request.param == "real":
+        yield request.getfixturevalue("real_endpoint"), None
+        return
+    with SimulatedApiServer() as server:
+        yield Endpoint(server.url), server
+
+
+@pytest.fixture
+def kube(backend: tuple[Endpoint, SimulatedApiServer | None]) -> Iterator[Kube]:
+    endpoint, server = backend
+    client = ApiClient(endpoint)
+    name = f"contract-{uuid.uuid4().hex[:8]}"
+    client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    yield Kube(client, name, server)
+    client.request("DELETE", f"/api/v1/namespaces/{name}/pods", params={"gracePeriodSeconds": "0"})
+    client.delete(f"/api/v1/namespaces/{name}")
+    client.close()
