@@ -1,0 +1,204 @@
+"""Puts the agent together and keeps it up: whatever is missing, it says so and offers nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from contextlib import ExitStack
+from typing import Final
+
+from node_agent.cluster import connect
+from node_agent.config import AgentConfig
+from node_agent.deviceplugin.registration import KubeletRegistration
+from node_agent.deviceplugin.server import DevicePluginService
+from node_agent.errors import AgentError
+from node_agent.hardware import open_driver, use_library
+from node_agent.health import HealthServer
+from node_agent.inventory import Inventory
+from node_agent.locks import try_lock
+from node_agent.metrics import AgentMetrics
+from node_agent.nvml.ports import DriverError
+from node_agent.policy import DevicePolicy
+from node_agent.publisher import Publisher
+from node_agent.session import Parts, Session
+
+logger = logging.getLogger(__name__)
+
+_RETRY_FIRST_SECONDS: Final = 0.5
+_RETRY_MOST_SECONDS: Final = 30.0
+_STARTING: Final = "starting"
+_STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+
+
+class Agent:
+    """One agent process. :meth:`run` returns after :meth:`stop`."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        """Raises :class:`AgentError` when there is no way to reach Kubernetes at all."""
+        self._config = config
+        self._stop = threading.Event()
+        self._problem = _STARTING
+        self._session: Session | None = None
+        self.metrics = AgentMetrics()
+        self._inventory = Inventory()
+        cluster = connect(config.node_name, config.kubeconfig, config.api_seconds)
+        policy = DevicePolicy(config.device_config)
+        self._service = DevicePluginService(self._inventory, self.metrics, config.allocate_seconds)
+        self._registration = KubeletRegistration(
+            self._service, config.device_plugin_dir, config.resource_name, self.metrics
+        )
+        publisher = Publisher(cluster, self._inventory, policy, self.metrics, config.sysfs)
+        self._parts = Parts(config, cluster, self._service, publisher, self.metrics)
+
+    def stop(self) -> None:
+        """Stop cleanly: Allocate calls in progress end, instances stay. Safe from any thread."""
+        self._stop.set()
+        session = self._session
+        if session is not None:
+            session.wake()
+
+    def problem(self) -> str:
+        """Why the agent is not ready, or an empty text."""
+        if self._problem:
+            return self._problem
+        if not self._registration.registered.is_set():
+            return "not registered with the kubelet"
+        return ""
+
+    def run(self) -> None:
+        """Register at once, and work whenever NVML and the API server let it."""
+        registration = threading.Thread(
+            target=self._registration.run, args=(self._stop,), name="registration"
+        )
+        with ExitStack() as closing:
+            if self._config.metrics_port:
+                health = HealthServer(
+                    self._config.metrics_address,
+                    self._config.metrics_port,
+                    self.metrics,
+                    self.problem,
+                )
+                health.start()
+                closing.callback(health.close)
+            closing.callback(self._parts.cluster.close)
+            registration.start()
+            closing.callback(self._service.close)
+            closing.callback(registration.join)
+            if self._own_node(closing):
+                self._work()
+        logger.info("stopped; instances stay as they are")
+
+    def _own_node(self, closing: ExitStack) -> bool:
+        """Wait until no other agent process works on this state folder."""
+        folder = self._config.state_dir
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        closing.callback(os.close, descriptor)
+        while not self._stop.is_set():
+            if try_lock(descriptor):
+                return True
+            self._report(f"another agent process works with {folder}")
+            self._stop.wait(_RETRY_FIRST_SECONDS)
+        return False
+
+    def _work(self) -> None:
+        """One NVML session after another; between them nothing is offered."""
+        wait = _RETRY_FIRST_SECONDS
+        while not self._stop.is_set():
+            try:
+                self._one_session()
+                wait = _RETRY_FIRST_SECONDS
+            except DriverError as error:
+                self._report(f"NVML cannot be used: {error}")
+                self._parts.publisher.withdraw(f"NVML cannot be used: {error}")
+                self._stop.wait(wait)
+                wait = min(wait * 2, _RETRY_MOST_SECONDS)
+            except (AgentError, OSError) as error:
+                self._report(str(error))
+                self._stop.wait(wait)
+                wait = min(wait * 2, _RETRY_MOST_SECONDS)
+
+    def _one_session(self) -> None:
+        driver = open_driver()
+        try:
+            session = Session(self._parts, driver)
+            self._session = session
+            session.run(self._stop, self._ready)
+        finally:
+            self._session = None
+            driver.close()
+
+    def _ready(self, problem: str) -> None:
+        self._problem = problem
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            logger.error("no device is offered: %s", problem)
+        self._problem = problem
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object for each record, with the fields that were given as ``extra``."""
+
+    _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= {key: str(v) for key, v in vars(record).items() if key not in self._KNOWN}
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def configure_logging(config: AgentConfig) -> None:
+    """Log to standard error, as text for people or as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    if config.log_format == "json":
+        handler.setFormatter(_JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+    logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT. Returns the exit status: 2 for settings that cannot be used."""
+    try:
+        config = AgentConfig.from_env()
+    except AgentError as error:
+        sys.stderr.write(f"node-agent: {error}\n")
+        return 2
+    configure_logging(config)
+    use_library(config.simulated_nvml)
+    # Blocked here and waited for below: a handler could not take the locks that stopping takes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    try:
+        agent = Agent(config)
+    except AgentError as error:
+        logger.error("%s", error)  # noqa: TRY400, one line for people, no traceback
+        return 2
+    failed = threading.Event()
+    worker = threading.Thread(target=_run, args=(agent, failed), name="agent")
+    worker.start()
+    signal.sigwait(_STOP_SIGNALS)
+    agent.stop()
+    worker.join()
+    return 1 if failed.is_set() else 0
+
+
+def _run(agent: Agent, failed: threading.Event) -> None:
+    """Run the agent; should it ever end by itself, end the process, which is then restarted."""
+    try:
+        agent.run()
+    except Exception:
+        failed.set()
+        logger.exception("the agent failed")
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,123 @@
+"""Settings from the environment; the only module of the agent that reads it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from node_agent.errors import InvalidSetting
+
+_NODE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_RESOURCE: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_FORMATS: Final = ("json", "text")
+_SWITCH: Final = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """All settings, checked. Times are in seconds.
+
+    ``kubeconfig`` None means the Pod's service account; ``simulated_nvml`` is the state folder of
+    a simulated node, None for the real library; ``metrics_port`` 0 means no HTTP server.
+    """
+
+    node_name: str
+    device_config: Path
+    kubeconfig: Path | None
+    device_plugin_dir: Path
+    resource_name: str
+    state_dir: Path
+    sysfs: Path
+    simulated_nvml: Path | None
+    discovery_seconds: float
+    reclaim_seconds: float
+    allocate_seconds: float
+    api_seconds: float
+    clean_idle_gpus: bool
+    metrics_address: str
+    metrics_port: int
+    log_level: int
+    log_format: str
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> AgentConfig:
+        """Read and check every setting. Raises :class:`InvalidSetting`."""
+        env = _Environment(os.environ if environ is None else environ)
+        return cls(
+            node_name=env.matching("NODE_NAME", _NODE_NAME, "the Kubernetes name of this node"),
+            device_config=env.path("HAMI_DEVICE_CONFIG", "/etc/hami/device-config.yaml"),
+            kubeconfig=env.optional_path("KUBECONFIG"),
+            device_plugin_dir=env.path("HAMI_DEVICE_PLUGIN_DIR", "/var/lib/kubelet/device-plugins"),
+            resource_name=env.matching(
+                "HAMI_RESOURCE_NAME", _RESOURCE, "a name such as nvidia.com/gpu", "nvidia.com/gpu"
+            ),
+            state_dir=env.path("HAMI_STATE_DIR", "/var/lib/hami/node-agent"),
+            sysfs=env.path("HAMI_SYSFS", "/sys"),
+            simulated_nvml=env.optional_path("HAMI_SIMULATED_NVML"),
+            discovery_seconds=env.seconds("HAMI_DISCOVERY_SECONDS", "30"),
+            reclaim_seconds=env.seconds("HAMI_RECLAIM_SECONDS", "15"),
+            allocate_seconds=env.seconds("HAMI_ALLOCATE_SECONDS", "20"),
+            api_seconds=env.seconds("HAMI_API_SECONDS", "5"),
+            clean_idle_gpus=_SWITCH[env.choice("HAMI_CLEAN_IDLE_GPUS", tuple(_SWITCH), "true")],
+            metrics_address=env.text("HAMI_METRICS_ADDRESS", "127.0.0.1"),
+            metrics_port=env.port("HAMI_METRICS_PORT", "0"),
+            log_level=logging.getLevelNamesMapping()[
+                env.choice("HAMI_LOG_LEVEL", _LEVELS, "info").upper()
+            ],
+            log_format=env.choice("HAMI_LOG_FORMAT", _FORMATS, "json"),
+        )
+
+
+class _Environment:
+    """Typed reading of variables; an empty one counts as absent."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def text(self, name: str, default: str) -> str:
+        return self._environ.get(name, "").strip() or default
+
+    def matching(self, name: str, pattern: re.Pattern[str], allowed: str, default: str = "") -> str:
+        value = self.text(name, default)
+        if not pattern.fullmatch(value):
+            raise InvalidSetting(name, value, allowed)
+        return value
+
+    def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default).lower()
+        if value not in allowed:
+            raise InvalidSetting(name, value, ", ".join(allowed))
+        return value
+
+    def path(self, name: str, default: str) -> Path:
+        value = Path(self.text(name, default))
+        if not value.is_absolute():
+            raise InvalidSetting(name, str(value), "an absolute path")
+        return value
+
+    def optional_path(self, name: str) -> Path | None:
+        return self.path(name, "") if self.text(name, "") else None
+
+    def seconds(self, name: str, default: str) -> float:
+        value = self.text(name, default)
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0.05 <= number <= 3600:
+            raise InvalidSetting(name, value, "seconds in 0.05…3600")
+        return number
+
+    def port(self, name: str, default: str) -> int:
+        value = self.text(name, default)
+        if not (value.isascii() and value.isdigit()) or int(value) > 65535:
+            raise InvalidSetting(name, value, "a port in 0…65535, 0 for none")
+        return int(value)

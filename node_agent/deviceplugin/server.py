@@ -1,0 +1,158 @@
+"""The kubelet's device-plugin service: translate, delegate, translate back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Final, NoReturn, Protocol
+
+import grpc
+
+from node_agent.allocation import Allocated
+from node_agent.deviceplugin import v1beta1_pb2 as api
+from node_agent.deviceplugin import v1beta1_pb2_grpc as api_grpc
+from node_agent.deviceplugin.errors import status_of, text_of
+from node_agent.errors import AgentError, DeadlineExceeded
+from node_agent.inventory import Inventory, OfferedDevice
+from node_agent.locks import Deadline
+from node_agent.metrics import AgentMetrics
+from node_agent.nvml.ports import DriverError
+
+logger = logging.getLogger(__name__)
+
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+_HEALTHY: Final = "Healthy"
+_STREAM_WAIT_SECONDS: Final = 1.0
+_NOT_READY: Final = "the node agent has not read the node's state yet; try again in a moment"
+# The worker sees its own deadline first; this much later the call is answered without it.
+_ANSWER_SLACK_SECONDS: Final = 1.0
+
+
+class Allocates(Protocol):
+    """The use-case behind Allocate."""
+
+    def allocate(self, device_ids: list[str], deadline: Deadline) -> Allocated:
+        """Serve one container or raise."""
+
+
+class DevicePluginService(api_grpc.DevicePluginServicer):
+    """One service for the life of the agent; the gRPC servers around it come and go."""
+
+    def __init__(
+        self, inventory: Inventory, metrics: AgentMetrics, allocate_seconds: float
+    ) -> None:
+        self._inventory = inventory
+        self._metrics = metrics
+        self._allocate_seconds = allocate_seconds
+        self._allocator: Allocates | None = None
+        self._workers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="allocate")
+        self._stream = 0
+        self._stream_mutex = threading.Lock()
+
+    def serve_with(self, allocator: Allocates) -> None:
+        """Begin to serve Allocate; before this it is refused as not ready."""
+        self._allocator = allocator
+
+    def refuse(self) -> None:
+        """Refuse Allocate again, while NVML is not there."""
+        self._allocator = None
+
+    def end_streams(self) -> None:
+        """End every ListAndWatch stream, before the server around it stops."""
+        with self._stream_mutex:
+            self._stream += 1
+        self._inventory.wake()
+
+    def close(self) -> None:
+        """Wait for the calls in progress; none is accepted any more."""
+        self.end_streams()
+        self._workers.shutdown(wait=True)
+
+    def GetDevicePluginOptions(  # noqa: N802, the wire's name
+        self, request: api.Empty, context: grpc.ServicerContext
+    ) -> api.DevicePluginOptions:
+        """Neither a call before start nor a preferred allocation: ids carry no identity."""
+        del request, context
+        return api.DevicePluginOptions()
+
+    def ListAndWatch(  # noqa: N802, the wire's name
+        self, request: api.Empty, context: grpc.ServicerContext
+    ) -> Iterator[api.ListAndWatchResponse]:
+        """Send the offer now and whenever it changes; a newer stream ends this one."""
+        del request
+        with self._stream_mutex:
+            self._stream += 1
+            mine = self._stream
+        sent = -1
+        while context.is_active():
+            number, devices = self._inventory.devices(sent, _STREAM_WAIT_SECONDS)
+            if self._stream != mine:
+                return
+            if number != sent:
+                sent = number
+                yield api.ListAndWatchResponse(devices=[_device(item) for item in devices])
+
+    def PreStartContainer(  # noqa: N802, the wire's name
+        self, request: api.PreStartContainerRequest, context: grpc.ServicerContext
+    ) -> api.PreStartContainerResponse:
+        """Nothing is to be done; the kubelet only calls it for plugins that ask for it."""
+        del request, context
+        return api.PreStartContainerResponse()
+
+    def Allocate(  # noqa: N802, the wire's name
+        self, request: api.AllocateRequest, context: grpc.ServicerContext
+    ) -> api.AllocateResponse:
+        """Serve each container of the request, or end the call with a status and a text."""
+        deadline = Deadline(self._allocate_seconds)
+        responses = [
+            self._container(list(item.devicesIDs), deadline, context)
+            for item in request.container_requests
+        ]
+        return api.AllocateResponse(container_responses=responses)
+
+    def _container(
+        self, device_ids: list[str], deadline: Deadline, context: grpc.ServicerContext
+    ) -> api.ContainerAllocateResponse:
+        if not device_ids:
+            self._abort(context, AgentError("the kubelet asked for no device"))
+        allocator = self._allocator
+        if allocator is None:
+            self._metrics.allocations.labels("not-ready").inc()
+            context.abort(grpc.StatusCode.UNAVAILABLE, _NOT_READY)
+        started = time.monotonic()
+        work = self._workers.submit(allocator.allocate, device_ids, deadline)
+        try:
+            allocated = self._wait(work, deadline)
+        except (AgentError, DriverError) as error:
+            self._abort(context, error)
+        self._metrics.allocations.labels("success").inc()
+        self._metrics.allocate_seconds.observe(time.monotonic() - started)
+        return api.ContainerAllocateResponse(envs={VISIBLE_DEVICES: ",".join(allocated.mig_uuids)})
+
+    def _wait(self, work: Future[Allocated], deadline: Deadline) -> Allocated:
+        """The result, or an error in time: work that hangs in NVML goes on and cleans up later."""
+        try:
+            return work.result(deadline.remaining + _ANSWER_SLACK_SECONDS)
+        except FutureTimeout:
+            work.cancel()
+            raise DeadlineExceeded(
+                f"Allocate did not end in {self._allocate_seconds:g} s; "
+                "what it still makes is reclaimed when the Pod is over"
+            ) from None
+
+    def _abort(self, context: grpc.ServicerContext, error: Exception) -> NoReturn:
+        logger.warning("Allocate refused: %s", error)
+        self._metrics.allocations.labels(type(error).__name__).inc()
+        context.abort(status_of(error), text_of(error))
+
+
+def _device(item: OfferedDevice) -> api.Device:
+    return api.Device(
+        ID=item.device_id,
+        health=_HEALTHY,
+        topology=api.TopologyInfo(nodes=[api.NUMANode(ID=item.numa)]),
+    )

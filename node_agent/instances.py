@@ -1,0 +1,348 @@
+"""Makes and destroys GPU instances, each with an owner, verified by a fresh look at the hardware.
+
+The order is the safe one: lock the GPU, list, record the intent, create the GPU instance, verify,
+create the compute instance, verify, record the result. Destroying goes the other way, and never by
+an id alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hami_web.core.reservation import RuntimeIdentity
+from node_agent.errors import (
+    AgentError,
+    CapabilityMismatch,
+    DeadlineExceeded,
+    InstanceUnverified,
+    PlacementTaken,
+)
+from node_agent.journal import Journal
+from node_agent.locks import Deadline, GpuLocks
+from node_agent.nvml.ports import (
+    DriverError,
+    DriverNotFound,
+    DriverProfile,
+    LiveInstance,
+    MigDriver,
+)
+from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.planning import identity_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Realized:
+    """An instance of a claim; ``created`` is False when it existed before the call."""
+
+    identity: RuntimeIdentity
+    created: bool
+
+
+class InstanceManager:
+    """All changes of instances on this node go through here. Thread-safe."""
+
+    def __init__(
+        self,
+        driver: MigDriver,
+        journal: Journal,
+        locks: GpuLocks,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._driver = driver
+        self._journal = journal
+        self._locks = locks
+        self._clock = clock
+
+    def records(self) -> tuple[InstanceRecord, ...]:
+        """Every instance of ours, whatever its state."""
+        return self._journal.records()
+
+    def profile_of(self, spec: InstanceSpec) -> DriverProfile:
+        """The profile NVML knows for a spec. Raises :class:`CapabilityMismatch`."""
+        try:
+            profiles = self._driver.profiles(self._driver.gpu(spec.gpu_uuid).uuid)
+        except DriverNotFound as error:
+            raise CapabilityMismatch(f"GPU {spec.gpu_uuid} is not on this node") from error
+        profile = next((p for p in profiles if p.name == spec.profile), None)
+        if profile is None:
+            names = ", ".join(p.name for p in profiles)
+            raise CapabilityMismatch(
+                f"profile {spec.profile} does not exist on {spec.gpu_uuid}; it has: {names}"
+            )
+        if spec.placement not in profile.placements:
+            legal = ", ".join(str(placement) for placement in profile.placements)
+            raise CapabilityMismatch(
+                f"placement {spec.placement} of {spec.profile} does not exist on {spec.gpu_uuid}; "
+                f"legal: {legal}"
+            )
+        return profile
+
+    def realize(self, claim: Claim, device_ids: tuple[str, ...], deadline: Deadline) -> Realized:
+        """Return the claim's instance, made now if it is not there.
+
+        The same owner and spec get the same instance however often this is called. Raises
+        :class:`AgentError` or :class:`DriverError`; then nothing of this call is left behind, or
+        what is left is a record that the reclaimer finishes.
+        """
+        profile = self.profile_of(claim.spec)
+        with self._locks.hold(claim.spec.gpu_uuid, deadline):
+            known = self._journal.get(claim.owner)
+            if known is not None and known.spec != claim.spec:
+                raise PlacementTaken(f"{claim.owner} already owns {known.spec}, not {claim.spec}")
+            if known is not None and known.state is RecordState.RECLAIMING:
+                raise PlacementTaken(f"{claim.spec} of {claim.owner} is being reclaimed")
+            live = self._refuse_overlap(claim, profile)
+            if live is not None and known is not None:
+                return self._take_up(claim, known, live, device_ids)
+            return self._create(claim, profile, device_ids, deadline)
+
+    def release(self, record: InstanceRecord, deadline: Deadline) -> None:
+        """Destroy the instance of a record, and forget the record once it is seen gone.
+
+        Raises :class:`DriverError` or :class:`AgentError` when it cannot be destroyed now; the
+        record stays, as reclaiming, with the reason. A record that changed since is left alone.
+        """
+        with self._locks.hold(record.spec.gpu_uuid, deadline):
+            current = self._journal.get(record.owner)
+            if current is None or current.spec != record.spec:
+                return
+            try:
+                self._destroy(current)
+            except (DriverError, InstanceUnverified) as error:
+                self._mark_reclaiming(current, str(error))
+                raise
+            self._journal.remove(record.owner)
+            logger.info(
+                "reclaimed instance",
+                extra={"pod": record.pod, "gpu": record.spec.gpu_uuid, "spec": str(record.spec)},
+            )
+
+    def adopt(self, claim: Claim, live: LiveInstance) -> None:
+        """Take over an instance that annotation and NVML agree on."""
+        identity = identity_of(live)
+        if identity is None:
+            raise InstanceUnverified(f"{claim.spec} has no single compute instance")
+        known = self._journal.get(claim.owner)
+        record = self._record(claim, live.profile_id, known.device_ids if known else ())
+        self._journal.put(replace(record, state=RecordState.REALIZED, identity=identity))
+
+    def forget(self, owner: Owner) -> None:
+        """Drop a record whose instance is known not to exist."""
+        self._journal.remove(owner)
+
+    def clean_idle(self, gpu_uuid: str, deadline: Deadline) -> int:
+        """Destroy every instance of a GPU that is idle beyond doubt; returns how many there were.
+
+        The caller has shown that nobody owns them; a process on the GPU still stops it.
+        """
+        with self._locks.hold(gpu_uuid, deadline):
+            if self._driver.processes(gpu_uuid):
+                return 0
+            instances = self._driver.instances(gpu_uuid)
+            for live in instances:
+                self._destroy_live(live)
+            return len(instances)
+
+    def _refuse_overlap(self, claim: Claim, profile: DriverProfile) -> LiveInstance | None:
+        """The instance that lies exactly there and may be the claim's own, or None for free."""
+        overlapping = [
+            live
+            for live in self._driver.instances(claim.spec.gpu_uuid)
+            if live.placement.overlaps(claim.spec.placement)
+        ]
+        own = self._journal.get(claim.owner)
+        for live in overlapping:
+            exact = (live.placement, live.profile_id) == (claim.spec.placement, profile.profile_id)
+            if own is None or not exact:
+                raise PlacementTaken(self._taken_text(claim, live))
+        return overlapping[0] if overlapping else None
+
+    def _taken_text(self, claim: Claim, live: LiveInstance) -> str:
+        holder = next(
+            (
+                record
+                for record in self._journal.records()
+                if record.spec.gpu_uuid == live.gpu_uuid and record.spec.placement == live.placement
+            ),
+            None,
+        )
+        whose = f"of {holder.pod}" if holder else "that no Pod of this agent owns"
+        return (
+            f"{claim.spec} is taken by GPU instance {live.gpu_instance_id} at {live.placement} "
+            f"{whose}; the placement is free again when that instance is destroyed"
+        )
+
+    def _take_up(
+        self,
+        claim: Claim,
+        known: InstanceRecord,
+        live: LiveInstance,
+        device_ids: tuple[str, ...],
+    ) -> Realized:
+        """A repeated call, or one that was interrupted after the GPU instance was made."""
+        if not live.compute_instances:
+            self._driver.create_compute_instance(live.gpu_uuid, live.gpu_instance_id)
+        identity = self._verify(claim.spec, live)
+        if known.identity is not None and known.identity != identity:
+            raise PlacementTaken(
+                f"{claim.spec} holds {identity.mig_uuid}, not the {known.identity.mig_uuid} "
+                f"that was made for {claim.pod}; it was changed from outside"
+            )
+        record = self._record(claim, known.profile_id, device_ids)
+        self._journal.put(replace(record, state=RecordState.REALIZED, identity=identity))
+        return Realized(identity, created=False)
+
+    def _create(
+        self,
+        claim: Claim,
+        profile: DriverProfile,
+        device_ids: tuple[str, ...],
+        deadline: Deadline,
+    ) -> Realized:
+        if deadline.expired:
+            raise DeadlineExceeded(f"no time is left to create {claim.spec}")
+        intent = self._record(claim, profile.profile_id, device_ids)
+        self._journal.put(intent)
+        try:
+            live = self._driver.create_gpu_instance(
+                claim.spec.gpu_uuid, profile.profile_id, claim.spec.placement
+            )
+        except DriverError:
+            # Nothing of ours exists. Should an instance lie there now, somebody else made it
+            # between the listing and the call, and it is not ours to take back.
+            self._journal.remove(intent.owner)
+            raise
+        try:
+            self._driver.create_compute_instance(claim.spec.gpu_uuid, live.gpu_instance_id)
+            identity = self._verify(claim.spec, live)
+            if deadline.expired:
+                raise DeadlineExceeded(f"creating {claim.spec} took too long")
+            self._journal.put(replace(intent, state=RecordState.REALIZED, identity=identity))
+        except (DriverError, AgentError) as error:
+            self._roll_back(intent, live, error)
+            raise
+        logger.info(
+            "realized instance",
+            extra={
+                "pod": claim.pod,
+                "gpu": claim.spec.gpu_uuid,
+                "spec": str(claim.spec),
+                "mig_uuid": identity.mig_uuid,
+            },
+        )
+        return Realized(identity, created=True)
+
+    def _verify(self, spec: InstanceSpec, expected: LiveInstance) -> RuntimeIdentity:
+        """Look anew: created is only what a fresh listing shows, whole and where it should be."""
+        found = self._find(spec, expected.profile_id)
+        if found is None or found.gpu_instance_id != expected.gpu_instance_id:
+            raise InstanceUnverified(f"NVML reported {spec} as created and does not list it")
+        identity = identity_of(found)
+        if identity is None:
+            raise InstanceUnverified(
+                f"{spec} has {len(found.compute_instances)} compute instances where one is expected"
+            )
+        return identity
+
+    def _find(self, spec: InstanceSpec, profile_id: int) -> LiveInstance | None:
+        return next(
+            (
+                live
+                for live in self._driver.instances(spec.gpu_uuid)
+                if live.placement == spec.placement and live.profile_id == profile_id
+            ),
+            None,
+        )
+
+    def _roll_back(self, intent: InstanceRecord, made: LiveInstance, cause: Exception) -> None:
+        """Take back what this call made. What resists stays on record for the reclaimer."""
+        try:
+            found = self._find(intent.spec, intent.profile_id)
+            if found is not None and found.gpu_instance_id == made.gpu_instance_id:
+                self._destroy_live(found)
+            self._journal.remove(intent.owner)
+        except (DriverError, AgentError) as error:
+            logger.warning("rollback of %s after %s is left: %s", intent.spec, cause, error)
+            self._mark_reclaiming(intent, f"rollback after: {cause}; refused: {error}")
+
+    def _destroy(self, record: InstanceRecord) -> None:
+        """Destroy exactly the record's instance; an instance that is not it is left alone."""
+        live = self._find(record.spec, record.profile_id)
+        if live is None:
+            return
+        found = identity_of(live)
+        if record.identity is not None and found is not None and found != record.identity:
+            logger.warning(
+                "%s is now %s, not the %s we made: left alone",
+                record.spec,
+                found.mig_uuid,
+                record.identity.mig_uuid,
+            )
+            return
+        if record.identity is not None and live.gpu_instance_id != record.identity.gpu_instance_id:
+            logger.warning("%s has another GPU instance id now: left alone", record.spec)
+            return
+        self._destroy_live(live)
+
+    def _destroy_live(self, live: LiveInstance) -> None:
+        users = [
+            process.pid
+            for process in self._driver.processes(live.gpu_uuid)
+            if process.gpu_instance_id == live.gpu_instance_id
+        ]
+        where = f"GPU instance {live.gpu_instance_id} at {live.placement} of {live.gpu_uuid}"
+        if users:
+            raise InstanceUnverified(f"{where} is in use by process {users[0]}")
+        for compute in live.compute_instances:
+            self._tolerate_absence(
+                self._driver.destroy_compute_instance,
+                live.gpu_uuid,
+                live.gpu_instance_id,
+                compute.compute_instance_id,
+            )
+        self._tolerate_absence(
+            self._driver.destroy_gpu_instance, live.gpu_uuid, live.gpu_instance_id
+        )
+        remains = [
+            item
+            for item in self._driver.instances(live.gpu_uuid)
+            if (item.placement, item.profile_id) == (live.placement, live.profile_id)
+        ]
+        if remains:
+            raise InstanceUnverified(f"NVML reported {where} as destroyed and still lists it")
+
+    @staticmethod
+    def _tolerate_absence(call: Callable[..., None], *ids: object) -> None:
+        """Gone already is what destroying wants to reach."""
+        try:
+            call(*ids)
+        except DriverNotFound:
+            logger.debug("already absent: %s", ids)
+
+    def _mark_reclaiming(self, record: InstanceRecord, reason: str) -> None:
+        known = record.state is RecordState.RECLAIMING
+        since = record.since if known else self._clock()
+        try:
+            self._journal.put(
+                replace(record, state=RecordState.RECLAIMING, since=since, reason=reason)
+            )
+        except AgentError:
+            logger.exception("cannot record that %s is being reclaimed", record.spec)
+
+    def _record(self, claim: Claim, profile_id: int, device_ids: tuple[str, ...]) -> InstanceRecord:
+        return InstanceRecord(
+            owner=claim.owner,
+            namespace=claim.namespace,
+            pod_name=claim.pod_name,
+            spec=claim.spec,
+            profile_id=profile_id,
+            state=RecordState.INTENT,
+            identity=None,
+            device_ids=device_ids,
+            since=self._clock(),
+        )

@@ -1,0 +1,96 @@
+"""The agent's own metrics; every family has one meaning and no label that grows without end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+class AgentMetrics:
+    """All families of one agent, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._instances: _Instances | None = None
+        self.allocations = Counter(
+            "hami_agent_allocations",
+            "Containers served by Allocate, by outcome (success or the kind of refusal)",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.registrations = Counter(
+            "hami_agent_kubelet_registrations",
+            "Registrations with the kubelet, by outcome",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.adoptions = Counter(
+            "hami_agent_adoption_verdicts",
+            "Reservations looked at when the agent started, by verdict",
+            ["verdict"],
+            registry=self.registry,
+        )
+        self.reclaims = Counter(
+            "hami_agent_reclaims",
+            "Instances that were to be destroyed, by outcome",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.skipped = Counter(
+            "hami_agent_skipped_reconciliations",
+            "Passes that destroyed nothing because something was in doubt, by reason",
+            ["reason"],
+            registry=self.registry,
+        )
+        self.publications = Counter(
+            "hami_agent_publications",
+            "Writes of the node's annotations, by outcome",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.allocate_seconds = Histogram(
+            "hami_agent_allocate_seconds",
+            "Time one container's Allocate took",
+            registry=self.registry,
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+        )
+        self.gpus = Gauge(
+            "hami_agent_gpus",
+            "GPUs of the node, by whether they are offered",
+            ["offered"],
+            registry=self.registry,
+        )
+
+    def watch_instances(self, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
+        """Report instances by state, counted when the metrics are read."""
+        self.forget_instances()
+        self._instances = _Instances(count)
+        self.registry.register(self._instances)
+
+    def forget_instances(self) -> None:
+        """Report no instances any more, while nobody can count them."""
+        if self._instances is not None:
+            self.registry.unregister(self._instances)
+            self._instances = None
+
+    def text(self) -> bytes:
+        """The exposition text."""
+        return generate_latest(self.registry)
+
+
+class _Instances(Collector):
+    def __init__(self, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterable[Metric]:
+        family = GaugeMetricFamily(
+            "hami_agent_instances",
+            "GPU instances on the node, by state (intent, realized, reclaiming, foreign)",
+            labels=["state"],
+        )
+        for state, number in self._count():
+            family.add_metric([state], number)
+        yield family

@@ -1,0 +1,231 @@
+"""Pure decisions: what may be adopted, what may be destroyed, what belongs to somebody else.
+
+Doubt preserves: every function here answers "keep" for whatever it cannot prove.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hami_web.core import annotations as keys
+from hami_web.core.errors import InvalidField
+from hami_web.core.reservation import RuntimeIdentity, decode_allocations
+from node_agent.nvml.ports import LiveInstance
+from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.pods import ObservedNode, ObservedPod
+
+_GPU_UUID: Final = re.compile(r"GPU-[0-9A-Za-z-]+")
+_OTHER_OWNER_LABEL: Final = "nvidia.com/mig.config"
+_OTHER_OWNER_RESOURCE: Final = "nvidia.com/mig-"
+
+
+class Verdict(StrEnum):
+    """What start-up makes of one reservation."""
+
+    ADOPT = "adopt"
+    AWAIT = "await"
+    PRESERVE = "preserve"
+    STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionDecision:
+    """The verdict on one claim, the instance it is about, and why."""
+
+    claim: Claim
+    verdict: Verdict
+    live: LiveInstance | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaims:
+    """Claims of the Pods that are not over, and what could not be read.
+
+    ``doubted`` holds the GPUs that an unreadable annotation may be about; ``all_doubted`` says that
+    it may be about any. ``doubts`` are the texts, for people.
+    """
+
+    claims: tuple[Claim, ...]
+    doubted: frozenset[str]
+    all_doubted: bool
+    doubts: tuple[str, ...]
+
+    def in_doubt(self, gpu_uuid: str) -> bool:
+        return self.all_doubted or gpu_uuid in self.doubted
+
+
+def pod_claims(pod: ObservedPod) -> tuple[Claim, ...]:
+    """All reservations of one Pod. Raises :class:`InvalidField` for a malformed annotation."""
+    text = pod.annotations.get(keys.POD_MIG_ALLOCATIONS, "")
+    return tuple(
+        Claim(
+            Owner(pod.uid, item.container_index, item.device_index),
+            pod.namespace,
+            pod.name,
+            InstanceSpec(item.gpu_uuid, item.profile, item.placement),
+            item.identity,
+        )
+        for item in decode_allocations(text)
+    )
+
+
+def node_claims(pods: Iterable[ObservedPod]) -> NodeClaims:
+    """Claims of all Pods that are not over; a malformed annotation puts its GPUs in doubt."""
+    claims: list[Claim] = []
+    doubted: set[str] = set()
+    doubts: list[str] = []
+    all_doubted = False
+    for pod in pods:
+        if pod.over:
+            continue
+        try:
+            claims.extend(pod_claims(pod))
+        except InvalidField as error:
+            named = _named_gpus(pod)
+            doubted |= named
+            all_doubted = all_doubted or not named
+            doubts.append(f"Pod {pod.key}: {error}")
+    return NodeClaims(tuple(claims), frozenset(doubted), all_doubted, tuple(doubts))
+
+
+def reclaimable(
+    records: Iterable[InstanceRecord], pods: Sequence[ObservedPod], claims: NodeClaims
+) -> tuple[InstanceRecord, ...]:
+    """Records whose owner is over or not among the node's Pods, on GPUs without doubt.
+
+    ``pods`` must be a complete list taken after ``records`` were read; a Pod that is missing from
+    it is asked for by name before anything is destroyed.
+    """
+    keeps = {pod.uid for pod in pods if not pod.over}
+    return tuple(
+        record
+        for record in records
+        if record.owner.pod_uid not in keeps and not claims.in_doubt(record.spec.gpu_uuid)
+    )
+
+
+def foreign_instances(
+    live: Iterable[LiveInstance], records: Collection[InstanceRecord]
+) -> tuple[LiveInstance, ...]:
+    """Live instances that no record of ours explains by GPU, profile and placement."""
+    ours = {(r.spec.gpu_uuid, r.profile_id, r.spec.placement) for r in records}
+    return tuple(
+        item for item in live if (item.gpu_uuid, item.profile_id, item.placement) not in ours
+    )
+
+
+def adoption_decisions(
+    claims: Sequence[Claim],
+    records: Mapping[Owner, InstanceRecord],
+    live: Collection[LiveInstance],
+    profile_ids: Mapping[tuple[str, str], int],
+) -> tuple[AdoptionDecision, ...]:
+    """One verdict for each claim; one bad claim changes no other's, unless the two overlap.
+
+    ``profile_ids`` maps (GPU UUID, profile name) to NVML's number of the profile.
+    """
+    decisions = [_decide(claim, records, live, profile_ids) for claim in claims]
+    return tuple(_settle(decision, decisions) for decision in decisions)
+
+
+def idle_gpus(
+    gpus: Iterable[str],
+    claims: NodeClaims,
+    records: Iterable[InstanceRecord],
+    busy: Collection[str],
+) -> tuple[str, ...]:
+    """GPUs that nobody can be using: no claim, no doubt, no record, no process (``busy``)."""
+    used = {claim.spec.gpu_uuid for claim in claims.claims}
+    used |= {record.spec.gpu_uuid for record in records} | set(busy)
+    return tuple(gpu for gpu in gpus if gpu not in used and not claims.in_doubt(gpu))
+
+
+def other_owner(node: ObservedNode) -> str:
+    """Sign that something else changes this node's MIG layout, or an empty text."""
+    if node.labels.get(_OTHER_OWNER_LABEL):
+        return f"label {_OTHER_OWNER_LABEL}={node.labels[_OTHER_OWNER_LABEL]} (MIG Manager)"
+    offered = sorted(name for name in node.resources if name.startswith(_OTHER_OWNER_RESOURCE))
+    return f"resource {offered[0]} (another device plugin)" if offered else ""
+
+
+def identity_of(live: LiveInstance) -> RuntimeIdentity | None:
+    """The identity of a whole instance; None while it has no compute instance, or several."""
+    if len(live.compute_instances) != 1:
+        return None
+    compute = live.compute_instances[0]
+    return RuntimeIdentity(compute.mig_uuid, live.gpu_instance_id, compute.compute_instance_id)
+
+
+def _decide(
+    claim: Claim,
+    records: Mapping[Owner, InstanceRecord],
+    live: Collection[LiveInstance],
+    profile_ids: Mapping[tuple[str, str], int],
+) -> AdoptionDecision:
+    spec = claim.spec
+    there = [
+        item
+        for item in live
+        if item.gpu_uuid == spec.gpu_uuid and item.placement.overlaps(spec.placement)
+    ]
+    profile_id = profile_ids.get((spec.gpu_uuid, spec.profile))
+    exact = next(
+        (i for i in there if i.placement == spec.placement and i.profile_id == profile_id), None
+    )
+    if profile_id is None:
+        return _verdict(claim, Verdict.PRESERVE, None, "NVML does not know the GPU or profile")
+    if exact is None:
+        return _without_instance(claim, there)
+    if claim.identity is not None:
+        if identity_of(exact) == claim.identity:
+            return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
+        return _verdict(claim, Verdict.PRESERVE, exact, "NVML shows another identity")
+    record = records.get(claim.owner)
+    if record is None or record.spec != spec or record.state is RecordState.RECLAIMING:
+        return _verdict(claim, Verdict.PRESERVE, exact, "an instance of unknown owner is there")
+    if identity_of(exact) is None:
+        return _verdict(claim, Verdict.AWAIT, exact, "creation was interrupted")
+    return _verdict(claim, Verdict.ADOPT, exact, "created, and its annotation was lost")
+
+
+def _without_instance(claim: Claim, there: Sequence[LiveInstance]) -> AdoptionDecision:
+    if there:
+        return _verdict(claim, Verdict.PRESERVE, there[0], "another instance overlaps")
+    if claim.identity is not None:
+        return _verdict(claim, Verdict.STALE, None, "the instance no longer exists")
+    return _verdict(claim, Verdict.AWAIT, None, "not realized yet")
+
+
+def _settle(decision: AdoptionDecision, decisions: Sequence[AdoptionDecision]) -> AdoptionDecision:
+    """Two claims on one instance prove nothing about whose it is: neither is adopted."""
+    if decision.verdict is not Verdict.ADOPT:
+        return decision
+    rivals = [d for d in decisions if d.verdict is Verdict.ADOPT and d.live == decision.live]
+    if len(rivals) < 2:
+        return decision
+    others = ", ".join(d.claim.pod for d in rivals if d is not decision)
+    return _verdict(decision.claim, Verdict.PRESERVE, decision.live, f"also claimed by {others}")
+
+
+def _verdict(
+    claim: Claim, verdict: Verdict, live: LiveInstance | None, reason: str
+) -> AdoptionDecision:
+    return AdoptionDecision(claim, verdict, live, reason)
+
+
+def _named_gpus(pod: ObservedPod) -> set[str]:
+    """GPUs that the unreadable Pod's annotations speak of in any form."""
+    texts = (
+        pod.annotations.get(key, "")
+        for key in (
+            keys.POD_MIG_ALLOCATIONS,
+            keys.POD_DEVICES_ALLOCATED,
+            keys.POD_DEVICES_TO_ALLOCATE,
+        )
+    )
+    return {uuid for text in texts for uuid in _GPU_UUID.findall(text)}

@@ -1,0 +1,72 @@
+"""Watches the node's Pods, to wake the reclaimer in the moment one ends; it decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from hami_web.core.errors import InvalidField
+from node_agent.cluster import Cluster, Stream
+from node_agent.decoding import PodEvent, pod_event
+from node_agent.errors import ClusterError
+
+logger = logging.getLogger(__name__)
+
+_BACKOFF_FIRST_SECONDS: Final = 0.2
+_BACKOFF_MOST_SECONDS: Final = 10.0
+
+
+class PodWatch:
+    """List, then watch, again and again; whatever it misses, the periodic pass finds."""
+
+    def __init__(self, cluster: Cluster, ended: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._ended = ended
+        self._mutex = threading.Lock()
+        self._stream: Stream | None = None
+        self._stopping = False
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the Pods until told to stop."""
+        wait = _BACKOFF_FIRST_SECONDS
+        while not stop.is_set():
+            try:
+                self._follow()
+                wait = _BACKOFF_FIRST_SECONDS
+            except (ClusterError, InvalidField) as error:
+                logger.log(
+                    logging.DEBUG if stop.is_set() else logging.WARNING,
+                    "the watch of Pods starts again: %s",
+                    error,
+                )
+                wait = min(wait * 2, _BACKOFF_MOST_SECONDS)
+            stop.wait(wait)
+
+    def end(self) -> None:
+        """Make the running watch finish; no other is opened."""
+        with self._mutex:
+            self._stopping = True
+            if self._stream is not None:
+                self._stream.end()
+
+    def _follow(self) -> None:
+        version = self._cluster.pods().resource_version
+        stream = self._cluster.watch_pods(version)
+        with self._mutex:
+            self._stream = stream
+            if self._stopping:
+                stream.end()
+        # What ended between the last pass and this list has no event any more.
+        self._ended()
+        for line in stream.lines():
+            event = pod_event(line)
+            if event.kind == "ERROR":
+                return
+            if _is_end(event):
+                self._ended()
+
+
+def _is_end(event: PodEvent) -> bool:
+    return event.pod is not None and (event.kind == "DELETED" or event.pod.over)

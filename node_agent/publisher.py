@@ -1,0 +1,128 @@
+"""Discovers and publishes: the offer to the kubelet, and the node's two annotations."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from hami_web.core import annotations as keys
+from hami_web.core.blocked import BlockedInterval, encode_blocked
+from hami_web.core.capability import NodeCapability
+from hami_web.core.registration import encode_registration
+from node_agent.cluster import Cluster
+from node_agent.discovery import discover
+from node_agent.errors import ClusterError
+from node_agent.instances import InstanceManager
+from node_agent.inventory import Discovered, GpuProblem, Inventory
+from node_agent.metrics import AgentMetrics
+from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, MigDriver
+from node_agent.ownership import InstanceRecord, RecordState
+from node_agent.planning import foreign_instances
+from node_agent.policy import DevicePolicy
+
+logger = logging.getLogger(__name__)
+
+FOREIGN = "foreign instance"
+NOTHING = Discovered(NodeCapability(()))
+
+
+class Publisher:
+    """One pass at a time: read the hardware, tell the kubelet, then the scheduler."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        inventory: Inventory,
+        policy: DevicePolicy,
+        metrics: AgentMetrics,
+        sysfs: Path,
+    ) -> None:
+        self._cluster = cluster
+        self._inventory = inventory
+        self._policy = policy
+        self._metrics = metrics
+        self._sysfs = sysfs
+
+    def publish(self, driver: MigDriver, instances: InstanceManager) -> bool:
+        """Returns False when the annotations could not be written and the pass must be repeated.
+
+        Raises :class:`DriverUnavailable` when NVML is gone; then nothing is offered any more.
+        """
+        try:
+            discovered = self._discover(driver)
+            blocked = self._blocked(driver, instances, discovered.capability)
+        except DriverError as error:
+            self.withdraw(f"NVML cannot be used: {error}")
+            if isinstance(error, DriverUnavailable):
+                raise
+            return False
+        self._offer(discovered)
+        return self._write(encode_registration(discovered.capability), encode_blocked(blocked))
+
+    def withdraw(self, reason: str) -> None:
+        """Offer nothing, to the kubelet and to the scheduler, and say why."""
+        self._offer(Discovered(NodeCapability(()), (GpuProblem("node", reason),)))
+        self._write(encode_registration(NodeCapability(())), None)
+
+    def _discover(self, driver: MigDriver) -> Discovered:
+        allowlist = self._policy.allowlist()
+        if allowlist is None:
+            return Discovered(NodeCapability(()), (GpuProblem("node", self._policy.problem),))
+        return discover(driver, allowlist, self._sysfs)
+
+    def _offer(self, discovered: Discovered) -> None:
+        if not self._inventory.publish(discovered):
+            return
+        self._metrics.gpus.labels("true").set(len(discovered.capability.gpus))
+        self._metrics.gpus.labels("false").set(len(discovered.problems))
+        for problem in discovered.problems:
+            logger.warning("not offered: %s", problem)
+        for gpu in discovered.capability.gpus:
+            names = ", ".join(profile.name for profile in gpu.profiles)
+            logger.info("offered: %s %s with %s", gpu.uuid, gpu.model, names)
+
+    @staticmethod
+    def _blocked(
+        driver: MigDriver, instances: InstanceManager, capability: NodeCapability
+    ) -> list[BlockedInterval]:
+        # Records after the listing: an instance made in between has its record, and is not foreign.
+        live = [item for gpu in capability.gpus for item in driver.instances(gpu.uuid)]
+        return blocked_intervals(live, instances.records())
+
+    def _write(self, registration: str, blocked: str | None) -> bool:
+        """Write what differs from what the node carries; HAMi's rule is to write on change only."""
+        wanted = {keys.NODE_REGISTER: registration}
+        if blocked is not None:
+            wanted[keys.NODE_MIG_BLOCKED] = blocked
+        try:
+            present = self._cluster.node().annotations
+            changed = {key: text for key, text in wanted.items() if present.get(key) != text}
+            if changed.get(keys.NODE_MIG_BLOCKED) == "[]" and keys.NODE_MIG_BLOCKED not in present:
+                del changed[keys.NODE_MIG_BLOCKED]
+            if changed:
+                self._cluster.patch_node(changed)
+                self._metrics.publications.labels("written").inc()
+        except ClusterError as error:
+            self._metrics.publications.labels("failed").inc()
+            logger.warning("the node's annotations could not be written: %s", error)
+            return False
+        return True
+
+
+def blocked_intervals(
+    live: Iterable[LiveInstance], records: tuple[InstanceRecord, ...]
+) -> list[BlockedInterval]:
+    """Memory slices that no reservation explains: foreign instances, and refused destroys."""
+    instances = tuple(live)
+    foreign = [
+        BlockedInterval(item.gpu_uuid, item.placement, FOREIGN)
+        for item in foreign_instances(instances, records)
+    ]
+    present = {(item.gpu_uuid, item.placement) for item in instances}
+    reclaiming = [
+        BlockedInterval(r.spec.gpu_uuid, r.spec.placement, f"reclaiming: {r.reason}")
+        for r in records
+        if r.state is RecordState.RECLAIMING and (r.spec.gpu_uuid, r.spec.placement) in present
+    ]
+    return sorted(foreign + reclaiming)

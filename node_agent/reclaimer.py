@@ -1,0 +1,199 @@
+"""Destroys exactly the instances whose Pods are over, and finishes what was interrupted.
+
+Only a complete list of the node's Pods, taken after the records were read, with nothing in doubt,
+lets anything be destroyed; and each Pod is asked for by name once more right before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hami_web.core import annotations as keys
+from hami_web.core.reservation import RuntimeIdentity
+from node_agent import nodelock
+from node_agent.cluster import Cluster
+from node_agent.errors import AgentError, ClusterError, NoPodToServe
+from node_agent.instances import InstanceManager
+from node_agent.locks import Deadline
+from node_agent.metrics import AgentMetrics
+from node_agent.nvml.ports import DriverError
+from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.planning import NodeClaims, node_claims, pod_claims, reclaimable
+from node_agent.pods import ContainerState, ObservedNode, ObservedPod
+from node_agent.reservations import node_label, realized_annotations
+
+logger = logging.getLogger(__name__)
+
+_RELEASE_SECONDS: Final = 15.0
+_BACKOFF_FIRST_SECONDS: Final = 0.25
+_BACKOFF_MOST_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Retry:
+    """When a refused destroy is tried again, on the monotonic clock."""
+
+    at: float
+    wait: float
+
+
+class Reclaimer:
+    """One pass at a time; :meth:`wake` asks for one soon."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        instances: InstanceManager,
+        metrics: AgentMetrics,
+        *,
+        changed: Callable[[], None],
+        serving: Callable[[], str],
+    ) -> None:
+        """``changed`` is called when instances changed; ``serving`` names the Pod in Allocate."""
+        self._cluster = cluster
+        self._instances = instances
+        self._metrics = metrics
+        self._changed = changed
+        self._serving = serving
+        self._wake = threading.Event()
+        self._retries: dict[Owner, _Retry] = {}
+
+    def wake(self) -> None:
+        """Ask for a pass now; safe from any thread."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event, interval: float) -> None:
+        """Pass after pass, at least every ``interval`` seconds, until told to stop."""
+        while not stop.is_set():
+            self._wake.clear()
+            try:
+                self.reconcile()
+            except ClusterError as error:
+                self._metrics.skipped.labels("cluster").inc()
+                logger.warning("nothing is reclaimed, the Pods cannot be listed: %s", error)
+            except Exception:
+                self._metrics.skipped.labels("error").inc()
+                logger.exception("a reclaim pass failed")
+            self._wake.wait(self._pause(interval))
+
+    def reconcile(self) -> None:
+        """One pass. Raises :class:`ClusterError` when the Pods cannot be read completely."""
+        records = self._instances.records()
+        node = self._cluster.node()
+        pods = self._cluster.pods().pods
+        claims = node_claims(pods)
+        for doubt in claims.doubts:
+            self._metrics.skipped.labels("malformed").inc()
+            logger.warning("in doubt, its GPUs are preserved: %s", doubt)
+        for record in reclaimable(records, pods, claims):
+            self._reclaim(record)
+        self._finish(records, pods, claims)
+        self._unlock(node)
+
+    def clear(self, owner: Owner, spec: InstanceSpec, deadline: Deadline) -> None:
+        """Reclaim what other owners left on these memory slices, if their Pods are over."""
+        for record in self._instances.records():
+            if (
+                record.owner != owner
+                and record.spec.gpu_uuid == spec.gpu_uuid
+                and record.spec.placement.overlaps(spec.placement)
+                and self._owner_is_over(record)
+            ):
+                self._instances.release(record, deadline)
+
+    def _reclaim(self, record: InstanceRecord) -> None:
+        retry = self._retries.get(record.owner)
+        if retry is not None and time.monotonic() < retry.at:
+            return
+        try:
+            if not self._owner_is_over(record):
+                return
+            self._instances.release(record, Deadline(_RELEASE_SECONDS))
+        except (AgentError, DriverError) as error:
+            wait = _BACKOFF_FIRST_SECONDS if retry is None else retry.wait * 2
+            wait = min(wait, _BACKOFF_MOST_SECONDS)
+            self._retries[record.owner] = _Retry(time.monotonic() + wait, wait)
+            self._metrics.reclaims.labels("refused").inc()
+            logger.warning("%s of %s stays: %s", record.spec, record.pod, error)
+        else:
+            self._retries.pop(record.owner, None)
+            self._metrics.reclaims.labels("success").inc()
+        self._changed()
+
+    def _owner_is_over(self, record: InstanceRecord) -> bool:
+        """Ask for the Pod by name: a list alone may be of the wrong node or a stale cache."""
+        pod = self._cluster.pod(record.namespace, record.pod_name)
+        return pod is None or pod.uid != record.owner.pod_uid or pod.over
+
+    def _finish(
+        self, records: Sequence[InstanceRecord], pods: Sequence[ObservedPod], claims: NodeClaims
+    ) -> None:
+        """Add identities whose annotation patch was lost, from the records of realized ones."""
+        realized = {
+            record.owner: record.identity
+            for record in records
+            if record.state is RecordState.REALIZED and record.identity is not None
+        }
+        lost = {
+            claim.owner.pod_uid
+            for claim in claims.claims
+            if claim.identity is None and claim.owner in realized
+        }
+        for pod in pods:
+            if pod.uid not in lost or pod.over or pod.uid == self._serving():
+                continue
+            mine = {
+                claim.owner: identity
+                for claim in pod_claims(pod)
+                if (identity := realized.get(claim.owner)) is not None
+            }
+            self._record(pod, mine)
+
+    def _record(self, pod: ObservedPod, realized: dict[Owner, RuntimeIdentity]) -> None:
+        started = [
+            index
+            for index, name in enumerate(pod.containers)
+            if pod.states.get(name) is ContainerState.RUNNING
+            and any(owner.container_index == index for owner in realized)
+        ]
+        try:
+            changed = realized_annotations(pod, realized, started[0] if started else None)
+            node = pod.annotations.get(keys.POD_NODE, "")
+            self._cluster.patch_pod(pod, changed, node_label(node))
+        except (ClusterError, AgentError) as error:
+            logger.warning("the identity of Pod %s is still missing: %s", pod.key, error)
+        else:
+            logger.info("added the lost identity of Pod %s", pod.key)
+
+    def _unlock(self, node: ObservedNode) -> None:
+        """Give the node lock back for a Pod that needs it no longer, whatever stopped it."""
+        try:
+            lock = nodelock.holder(node)
+        except NoPodToServe as error:
+            logger.warning("%s", error)
+            return
+        if lock is None or not lock.pod_name:
+            return
+        pod = self._cluster.pod(lock.namespace, lock.pod_name)
+        if pod is not None and pod.uid == self._serving():
+            return
+        done = pod is not None and pod.node == node.name
+        done = (
+            done
+            and pod is not None
+            and (pod.annotations.get(keys.POD_BIND_PHASE) == keys.BIND_PHASE_SUCCESS)
+        )
+        if pod is None or pod.over or done:
+            self._cluster.patch_node({keys.NODE_LOCK: None}, node.resource_version)
+            logger.info("released the node lock of %s/%s", lock.namespace, lock.pod_name)
+
+    def _pause(self, interval: float) -> float:
+        due = min((retry.at for retry in self._retries.values()), default=None)
+        if due is None:
+            return interval
+        return min(interval, max(_BACKOFF_FIRST_SECONDS, due - time.monotonic()))

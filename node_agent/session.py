@@ -1,0 +1,153 @@
+"""The agent while NVML is there: adopt, then serve, publish and reclaim until it is gone."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from node_agent.adoption import Adoption
+from node_agent.allocation import Allocator
+from node_agent.cluster import Cluster
+from node_agent.config import AgentConfig
+from node_agent.deviceplugin.server import DevicePluginService
+from node_agent.errors import AgentError
+from node_agent.hardware import current_load
+from node_agent.instances import InstanceManager
+from node_agent.journal import Journal
+from node_agent.locks import GpuLocks
+from node_agent.metrics import AgentMetrics
+from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
+from node_agent.planning import foreign_instances
+from node_agent.podwatch import PodWatch
+from node_agent.publisher import Publisher
+from node_agent.reclaimer import Reclaimer
+
+logger = logging.getLogger(__name__)
+
+_RETRY_FIRST_SECONDS: Final = 0.5
+_RETRY_MOST_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What outlives an NVML session."""
+
+    config: AgentConfig
+    cluster: Cluster
+    service: DevicePluginService
+    publisher: Publisher
+    metrics: AgentMetrics
+
+
+class Session:
+    """One NVML session's work. :meth:`run` returns when told to stop, raises when NVML is gone."""
+
+    def __init__(self, parts: Parts, driver: MigDriver) -> None:
+        config = parts.config
+        self._parts = parts
+        self._driver = driver
+        self._journal = Journal(config.state_dir, current_load(config.simulated_nvml))
+        self._instances = InstanceManager(
+            driver, self._journal, GpuLocks(config.state_dir / "locks")
+        )
+        self._changed = threading.Event()
+        self._reclaimer = Reclaimer(
+            parts.cluster,
+            self._instances,
+            parts.metrics,
+            changed=self._changed.set,
+            serving=lambda: self._allocator.serving,
+        )
+        self._allocator = Allocator(
+            parts.cluster, self._instances, self._reclaimer, config.node_name
+        )
+        self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
+
+    def run(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
+        """Adopt first; only then offer devices, serve Allocate and reclaim.
+
+        ``ready`` is told what keeps the agent from serving, an empty text for nothing. Raises
+        :class:`DriverUnavailable` when the NVML session is over.
+        """
+        if not self._adopt(stop, ready):
+            return
+        self._parts.metrics.watch_instances(self._count)
+        over = threading.Event()
+        threads = [
+            threading.Thread(
+                target=self._reclaimer.run,
+                args=(over, self._parts.config.reclaim_seconds),
+                name="reclaimer",
+            ),
+            threading.Thread(target=self._watch.run, args=(over,), name="pod-watch"),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._parts.service.serve_with(self._allocator)
+            self._publish(stop, ready)
+        finally:
+            self._parts.service.refuse()
+            over.set()
+            self._watch.end()
+            self._reclaimer.wake()
+            for thread in threads:
+                thread.join()
+            self._parts.metrics.forget_instances()
+
+    def wake(self) -> None:
+        """Make the publishing loop look at its stop event."""
+        self._changed.set()
+
+    def _adopt(self, stop: threading.Event, ready: Callable[[str], None]) -> bool:
+        """Try until it succeeds; nothing is offered before the node's state is known."""
+        adoption = Adoption(self._parts.cluster, self._driver, self._instances, self._parts.metrics)
+        wait = _RETRY_FIRST_SECONDS
+        while not stop.is_set():
+            try:
+                adoption.run(
+                    clean_idle=self._parts.config.clean_idle_gpus, doubt=self._journal.doubt
+                )
+            except DriverUnavailable:
+                raise
+            except (AgentError, DriverError) as error:
+                ready(f"the node's state cannot be read: {error}")
+                logger.warning("no device is offered, the node's state cannot be read: %s", error)
+                stop.wait(wait)
+                wait = min(wait * 2, _RETRY_MOST_SECONDS)
+            else:
+                return True
+        return False
+
+    def _publish(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
+        """Discover and publish on every change of instances, and periodically."""
+        config = self._parts.config
+        while not stop.is_set():
+            self._changed.clear()
+            written = self._parts.publisher.publish(self._driver, self._instances)
+            ready("" if written else "the node's annotations could not be written")
+            self._changed.wait(
+                config.discovery_seconds
+                if written
+                else min(_RETRY_MOST_SECONDS, config.discovery_seconds)
+            )
+
+    def _count(self) -> Iterable[tuple[str, int]]:
+        """Instances by state, for the metrics; foreign ones only while NVML answers."""
+        records = self._instances.records()
+        counts: Counter[str] = Counter({"intent": 0, "realized": 0, "reclaiming": 0})
+        counts.update(record.state.value for record in records)
+        try:
+            live = [
+                item
+                for gpu in self._driver.gpus()
+                if gpu.mig_active
+                for item in self._driver.instances(gpu.uuid)
+            ]
+        except DriverError:
+            return list(counts.items())
+        return [*counts.items(), ("foreign", len(foreign_instances(live, records)))]
