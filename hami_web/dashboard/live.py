@@ -124,9 +124,9 @@ class LiveMap:
             return
         with self._lock:
             self._map = new
-            self._since.update(dict.fromkeys(changed, version))
+            self._since.update(dict.fromkeys(changed, new.version))
             if old is None or EVERYTHING in changed:
-                self._oldest = version
+                self._oldest = new.version
                 self._since.clear()
         self._wake()
 

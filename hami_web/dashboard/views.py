@@ -61,6 +61,8 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     )
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
+    # Compression would keep events back until a block is full.
+    response["Content-Encoding"] = "identity"
     return response
 
 

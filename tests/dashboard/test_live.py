@@ -1,0 +1,118 @@
+"""What changed, and the stream that tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+from hami_web.dashboard.cells import CellState
+from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
+from hami_web.dashboard.events import stream_changes
+from hami_web.dashboard.freshness import Freshness
+from hami_web.dashboard.live import Change
+
+from .conftest import GivenMap
+from .samples import cell, cluster_map, row
+
+
+def shown(live: GivenMap, *cells, version: int, **more) -> None:
+    rows = (row("n", 0, cells), row("n", 1))
+    live.show(ClusterMap(version, (NodeBlock("n", rows, **more),)))
+
+
+def taken() -> object:
+    return cell(0, 1, CellState.BOUND, "1g.5gb", "a/b")
+
+
+async def first_events(live: GivenMap, version: int, count: int) -> list[str]:
+    stream = stream_changes(live, version, life_s=5, heartbeat_s=0.05)
+    return [await anext(stream) for _ in range(count)]
+
+
+def test_a_page_of_the_newest_version_has_nothing_to_fetch(live: GivenMap) -> None:
+    assert live.changes_since(live.current().version) is None
+
+
+def test_a_change_names_only_the_gpu_that_changed(live: GivenMap) -> None:
+    shown(live, version=10)
+    shown(live, taken(), version=11)
+    assert live.changes_since(10) == Change(11, ("GPU-n-0-5f0c",))
+
+
+def test_a_change_of_the_nodes_is_a_change_of_everything(live: GivenMap) -> None:
+    shown(live, version=10)
+    shown(live, version=11, notes=("stale",))
+    assert live.changes_since(10) == Change(11, ("*",))
+
+
+def test_a_page_of_an_unknown_version_fetches_everything(live: GivenMap) -> None:
+    shown(live, version=10)
+    shown(live, taken(), version=11)
+    assert live.changes_since(99).changed == live.changes_since(3).changed == ("*",)
+
+
+def test_an_equal_map_is_no_new_version(live: GivenMap) -> None:
+    shown(live, version=10)
+    shown(live, version=12)
+    assert live.current().version == 10
+
+
+def test_a_waiting_pod_changes_the_summary_alone(live: GivenMap) -> None:
+    before = live.current()
+    live.show(replace(before, version=before.version + 1, waiting=()))
+    assert live.changes_since(before.version).changed == ("summary",)
+
+
+def test_the_stream_tells_version_and_changes(live: GivenMap) -> None:
+    retry, change, age = asyncio.run(first_events(live, 0, 3))
+    assert retry.startswith("retry: ")
+    assert change.startswith("id: 7\nevent: change\ndata: ")
+    assert json.loads(change.split("data: ")[1]) == {"version": 7, "changed": ["*"]}
+    assert json.loads(age.split("data: ")[1]) == {"age_s": 2.0, "stale": False}
+
+
+def test_a_silent_stream_beats(live: GivenMap) -> None:
+    events = asyncio.run(first_events(live, live.current().version, 3))
+    assert [event.split("\n")[0] for event in events[1:]] == ["event: age", "event: age"]
+
+
+def test_a_change_ends_the_wait(live: GivenMap) -> None:
+    async def scenario() -> str:
+        stream = stream_changes(live, 7, life_s=30, heartbeat_s=30)
+        await anext(stream)
+        await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.01)
+        live.show(cluster_map(version=8))
+        live.show(ClusterMap(9, ()))
+        return await asyncio.wait_for(waiting, 5)
+
+    assert '"changed": ["*"]' in asyncio.run(scenario())
+
+
+def test_a_stream_has_an_end(live: GivenMap) -> None:
+    async def scenario() -> int:
+        return len([event async for event in stream_changes(live, 0, life_s=0.05, heartbeat_s=9)])
+
+    assert asyncio.run(scenario()) >= 3
+
+
+def test_closing_ends_every_stream(live: GivenMap) -> None:
+    async def scenario() -> None:
+        stream = stream_changes(live, 7, life_s=30, heartbeat_s=30)
+        await anext(stream)
+        await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.01)
+        live.close()
+        await asyncio.wait_for(waiting, 5)  # the last beat
+        assert [event async for event in stream] == []
+
+    asyncio.run(scenario())
+
+
+def test_a_known_failure_makes_data_stale_sooner() -> None:
+    assert not Freshness(20.0).is_stale
+    assert Freshness(20.0, "refused").is_stale
+    assert Freshness(None).is_stale
