@@ -125,7 +125,7 @@ class _NodeSink:
         self._state = state
         self._changed = changed
 
-    def replace(self, items: Iterable[NodeView]) -> None:
+    def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
         self._state.replace_nodes(list(items))
         self._changed()
 
@@ -146,9 +146,9 @@ class _PodSink:
         self._waiting = waiting
         self._changed = changed
 
-    def replace(self, items: Iterable[ConditionedPod]) -> None:
+    def replace(self, items: Iterable[ConditionedPod], *, listed_at: float) -> None:
         pods = list(items)
-        self._state.replace_pods(pods)
+        self._state.replace_pods(pods, listed_at=listed_at)
         self._waiting.replace(pods)
         self._changed()
 

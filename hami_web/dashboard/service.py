@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from django.core.handlers.asgi import ASGIHandler
 
 from hami_web.dashboard.installed import install_map
 from hami_web.dashboard.live import LiveMap
 from hami_web.dashboard.reader import ClusterReader
 
 # The types of an ASGI application, whose messages are mappings by specification.
-Message = MutableMapping[str, Any]
+Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class WebService:
     """An ASGI application with a lifespan around Django's."""
 
-    def __init__(self, application: Application, *, kubeconfig: Path | None) -> None:
+    def __init__(self, application: ASGIHandler, *, kubeconfig: Path | None) -> None:
         self._application = application
         self._kubeconfig = kubeconfig
 
