@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hami_web.core.placement import Placement
 from node_agent.nvml.driver import PynvmlDriver
 from node_agent.nvml.ports import (
+    DriverError,
     DriverInsufficientResources,
     DriverInUse,
     DriverInvalidArgument,
     DriverNotFound,
     DriverNotSupported,
 )
-from node_agent.nvml.simulated import GpuSpec, gpu_models
+from node_agent.nvml.simulated import GpuSpec, gpu_models, mutations, topology
 
 CAPABLE = [each for each in gpu_models() if gpu_models()[each].profiles]
 
@@ -221,3 +224,34 @@ def test_an_old_driver_without_names_makes_the_same_compute_instance(make_node):
         _, compute = realize(driver, node.gpu_uuids()[0], 15, 2, 2)
         assert compute.profile_id == 7
         assert driver.instances(node.gpu_uuids()[0])[0].compute_instances == (compute,)
+
+
+def test_an_instance_that_the_driver_puts_elsewhere_is_taken_back(driver, gpu, monkeypatch):
+    create = mutations.create_gpu_instance
+    elsewhere = Placement(5, 1)
+    monkeypatch.setattr(
+        mutations,
+        "create_gpu_instance",
+        lambda node, gpu, profile_id, _placement: create(node, gpu, profile_id, elsewhere),
+    )
+    with pytest.raises(DriverError, match=r"asked for profile 19 at 2:1.* at 5:1"):
+        driver.create_gpu_instance(gpu, 19, Placement(2, 1))
+    assert driver.instances(gpu) == ()
+
+
+def test_an_instance_made_between_listing_and_create_is_respected(node, driver, gpu):
+    assert driver.instances(gpu) == ()
+    node.create_instance(gpu, "1g.5gb", 2)
+    with pytest.raises(DriverInsufficientResources):
+        driver.create_gpu_instance(gpu, 14, Placement(2, 2))
+
+
+def test_of_equally_large_compute_profiles_the_original_is_taken(driver, gpu, monkeypatch):
+    offered = topology.compute_profiles
+
+    def with_revision(model, profile):
+        found = offered(model, profile)
+        return (*found, replace(found[-1], profile_id=8))
+
+    monkeypatch.setattr(topology, "compute_profiles", with_revision)
+    assert realize(driver, gpu, 0, 0, 8)[1].profile_id == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hami_web.core.placement import Placement
@@ -164,3 +166,18 @@ def test_remaining_capacity_needs_mig(make_node):
 def test_without_privilege_the_largest_profile_stands_for_the_memory(node, driver, gpu):
     node.set_options(permission="user")
     assert driver.gpu(gpu).memory_mib == 40320
+
+
+def test_of_several_numbers_with_one_name_and_size_the_lowest_counts(
+    node, driver, gpu, monkeypatch
+):
+    """Its instances are listed all the same, whichever number made them."""
+    model = gpu_models()["a100-sxm4-40gb"]
+    revision = replace(model.profile(14), enum=8, profile_id=99)
+    changed = replace(model, profiles=(revision, *model.profiles))
+    monkeypatch.setitem(gpu_models(), model.key, changed)
+    monkeypatch.setitem(gpu_models("published"), model.key, changed)
+    assert profile_named(driver, gpu, "2g.10gb").profile_id == 14
+    assert 99 not in {each.profile_id for each in driver.profiles(gpu)}
+    driver.create_gpu_instance(gpu, 99, Placement(0, 2))
+    assert [each.profile_id for each in driver.instances(gpu)] == [99]

@@ -156,6 +156,7 @@ def test_an_empty_table_says_so(node, capsys):
         (["fault", "--function", "*", "--latency", "-1"], "latency_s", "-1", "0 or more"),
         (["reboot", "--order", "0", "0"], "order", "0, 0", "order of all"),
         (["set"], "set", "nothing", "--permission"),
+        (["set", "--hidden-symbols", "nvmlNo"], "hidden_symbols", "nvmlNo", "nvmlInit"),
     ],
 )
 def test_bad_input_names_field_value_and_allowed(fail, arguments, field, value, allowed):
@@ -182,3 +183,19 @@ def test_it_runs_as_a_module(node):
         [*command, "frob"], capture_output=True, text=True, timeout=30, check=False
     )
     assert refused.returncode == 2
+
+
+def test_every_switch_can_be_set(run, node):
+    arguments = ["--profile-info-needs-mig", "on", "--ampere-auto-reset", "off"]
+    run("set", *arguments, "--stale-parent-handles", "on", "--hidden-symbols", "nvmlInit_v2")
+    options = node.state().options
+    assert (options.profile_info_needs_mig, options.ampere_auto_reset) == (True, False)
+    assert (options.stale_parent_handles, options.hidden_symbols) == (True, ["nvmlInit_v2"])
+
+
+def test_the_memory_figures_of_another_driver_can_be_taken(tmp_path, capsys):
+    arguments = ["--state", str(tmp_path), "--json"]
+    assert main([*arguments, "create-node", "--gpu", "a30", "--memory", "variant"]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "lgip"]) == 0
+    assert 11672 in {each["memory_mib"] for each in json.loads(capsys.readouterr().out)}

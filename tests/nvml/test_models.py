@@ -13,12 +13,11 @@ from node_agent.nvml.simulated import gpu_models
 from node_agent.nvml.simulated.state import Gpu
 from node_agent.nvml.simulated.topology import compute_profiles, gpu_instance_id
 
+VARIANTS = [(model, each) for model in gpu_models("variant").values() for each in model.profiles]
 PROFILES = [(model, each) for model in gpu_models().values() for each in model.profiles]
 
 
-@pytest.mark.parametrize(
-    ("model", "profile"), PROFILES, ids=[f"{model.key}-{each.name}" for model, each in PROFILES]
-)
+@pytest.mark.parametrize(("model", "profile"), PROFILES + VARIANTS)
 def test_the_name_follows_from_the_figures(model, profile):
     found = derived_profile_name(
         profile.enum, profile.compute_slices, profile.memory_mib, model.total_memory_mib
@@ -72,3 +71,12 @@ def test_some_compute_profile_spans_every_gpu_instance(model, profile):
 def test_media_engines_are_counted_where_figures_are_known():
     assert gpu_models()["a100-sxm4-40gb"].engine_totals().decoder == 5
     assert gpu_models()["rtx-pro-6000-se"].engine_totals().jpeg == 4
+
+
+def test_other_drivers_report_other_memory_for_the_same_profile():
+    published, other = (
+        {each.name: each.memory_mib for each in gpu_models(memory)["a30"].profiles}
+        for memory in ("published", "variant")
+    )
+    assert published.keys() == other.keys()
+    assert (published["2g.12gb"], other["2g.12gb"]) == (11968, 11672)

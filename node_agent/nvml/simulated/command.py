@@ -15,6 +15,7 @@ from node_agent.nvml.simulated.node import PERSISTENCE_DAEMON, SimulatedNode
 from node_agent.nvml.simulated.state import (
     DRIVER_STATES,
     ID_MAPS,
+    MEMORY_FIGURES,
     PERMISSIONS,
     PROCESS_KINDS,
     UUID_MODES,
@@ -23,6 +24,7 @@ from node_agent.nvml.simulated.state import (
 )
 
 BAD_INPUT = 2
+_SWITCHES = ("profile_info_needs_mig", "stale_parent_handles", "ampere_auto_reset")
 Result = dict[str, str | int | list[str] | None]
 Verb = Callable[[SimulatedNode, argparse.Namespace], Result]
 
@@ -74,6 +76,7 @@ def _add_creation(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     create = verbs.add_parser("create-node", help="make the node anew")
     create.add_argument("--gpu", action="append", required=True, help="a model; repeat for more")
     create.add_argument("--id-map", choices=(*ID_MAPS, "mixed"), default="identity")
+    create.add_argument("--memory", choices=MEMORY_FIGURES, default="published")
     create.add_argument("--mig", choices=("on", "off"), default="on")
     create.add_argument("--seed", help="equal seeds give equal UUIDs; default: the state directory")
     create.set_defaults(run=_create_node)
@@ -81,6 +84,9 @@ def _add_creation(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     option.add_argument("--permission", choices=PERMISSIONS)
     option.add_argument("--driver", choices=DRIVER_STATES)
     option.add_argument("--uuids", choices=UUID_MODES)
+    for name in _SWITCHES:
+        option.add_argument(f"--{name.replace('_', '-')}", choices=("on", "off"))
+    option.add_argument("--hidden-symbols", nargs="*", metavar="FUNCTION", help="none: show all")
     option.set_defaults(run=_set)
 
 
@@ -88,7 +94,12 @@ def _create_node(node: SimulatedNode, options: argparse.Namespace) -> Result:
     maps = ID_MAPS if options.id_map == "mixed" else (options.id_map,)
     node.create(
         [
-            GpuSpec(model, id_map=maps[position % len(maps)], mig=options.mig == "on")
+            GpuSpec(
+                model,
+                id_map=maps[position % len(maps)],
+                memory=options.memory,
+                mig=options.mig == "on",
+            )
             for position, model in enumerate(options.gpu)
         ],
         seed=options.seed,
@@ -97,14 +108,15 @@ def _create_node(node: SimulatedNode, options: argparse.Namespace) -> Result:
 
 
 def _set(node: SimulatedNode, options: argparse.Namespace) -> Result:
-    names = ("permission", "driver", "uuids")
-    changes: dict[str, str] = {
-        name: getattr(options, name) for name in names if getattr(options, name) is not None
-    }
-    if not changes:
-        raise SimulatorError("set: nothing to change; allowed: --permission, --driver, --uuids")
-    node.set_options(**changes)
-    return {**changes}
+    names = ("permission", "driver", "uuids", "hidden_symbols", *_SWITCHES)
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if not given:
+        allowed = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise SimulatorError(f"set: nothing to change; allowed: {allowed}")
+    node.set_options(
+        **{name: value == "on" if name in _SWITCHES else value for name, value in given.items()}
+    )
+    return given
 
 
 def _add_instances(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -75,8 +75,8 @@ class SimulatedLibrary:
                 return int(self._call(symbol, arguments))
             except Refusal as refusal:
                 return refusal.code
-            except SimulatorError:
-                logger.exception("the simulated node cannot be read")
+            except SimulatorError as error:
+                logger.warning("the simulated node cannot be read: %s", error)
                 return int(NvmlCode.DRIVER_NOT_LOADED)
             except Exception:  # nothing may cross a C boundary; the text must not get lost
                 logger.exception("%s failed inside the simulator", symbol.name)

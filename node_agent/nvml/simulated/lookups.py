@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from node_agent.nvml.codes import NvmlCode, code_text
 from node_agent.nvml.simulated import topology
@@ -13,24 +13,34 @@ from node_agent.nvml.simulated.library import exported_symbols
 from node_agent.nvml.simulated.models import ProfileModel, gpu_models
 from node_agent.nvml.simulated.mutations import Refusal
 from node_agent.nvml.simulated.state import (
+    DRIVER_STATES,
     ID_MAPS,
     KILL_POINTS,
+    MEMORY_FIGURES,
+    PERMISSIONS,
+    UUID_MODES,
     Fault,
     Gpu,
     GpuInstance,
     Node,
+    Options,
     SimulatorError,
 )
 
 MAX_CODE = 999
+_OPTION_WORDS = {"permission": PERMISSIONS, "driver": DRIVER_STATES, "uuids": UUID_MODES}
 
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """One GPU to create. ``id_map`` is ``identity`` or ``swapped``."""
+    """One GPU to create. ``id_map`` is ``identity`` or ``swapped``.
+
+    ``memory`` is ``published``, or ``variant`` for the figures of another driver version.
+    """
 
     model: str
     id_map: str = "identity"
+    memory: str = "published"
     mig: bool = True
     passthrough: bool = False
     vgpu_guest: bool = False
@@ -39,6 +49,7 @@ class GpuSpec:
 def new_gpu(seed: str, position: int, spec: GpuSpec) -> Gpu:
     check_word("gpu model", spec.model, tuple(gpu_models()))
     check_word("id_map", spec.id_map, ID_MAPS)
+    check_word("memory", spec.memory, MEMORY_FIGURES)
     mig = spec.mig and gpu_models()[spec.model].mig_capable
     return Gpu(
         uuid=topology.seeded_gpu_uuid(seed, position, spec.model),
@@ -47,6 +58,7 @@ def new_gpu(seed: str, position: int, spec: GpuSpec) -> Gpu:
         minor=position,
         pci_bus_id=f"00000000:{0x10 + position:02X}:00.0",
         id_map=spec.id_map,
+        memory=spec.memory,
         mig_current=mig,
         mig_pending=mig,
         passthrough=spec.passthrough,
@@ -103,6 +115,19 @@ def find_profile(gpu: Gpu, name: str, start: int | None) -> ProfileModel:
         starts = ", ".join(map(str, profile.starts))
         raise SimulatorError(f"start: {start} is not legal for {name}; allowed: {starts}")
     return profile
+
+
+def check_option(name: str, value: object) -> None:
+    """Raise for an option that is not there or a value that it does not take."""
+    known = {each.name: getattr(Options(), each.name) for each in fields(Options)}
+    check_word("option", name, tuple(sorted(known)))
+    if name in _OPTION_WORDS:
+        check_word(name, str(value), _OPTION_WORDS[name])
+    elif name == "hidden_symbols" and isinstance(value, list):
+        for each in value:
+            check_word(name, str(each), exported_symbols())
+    elif type(value) is not type(known[name]):
+        raise SimulatorError(f"{name}: {value!r} is not allowed; allowed: {type(known[name])}")
 
 
 def check_fault(fault: Fault) -> None:

@@ -78,13 +78,18 @@ class GpuModel:
 
 
 @cache
-def gpu_models() -> dict[str, GpuModel]:
-    """All models by key (``a100-sxm4-40gb``)."""
+def gpu_models(memory: str = "published") -> dict[str, GpuModel]:
+    """All models by key (``a100-sxm4-40gb``).
+
+    ``memory`` is ``published``, or ``variant`` for the memory that other driver versions report of
+    the same profiles, where such figures are known.
+    """
     text = files(__package__).joinpath("mig-profiles.json").read_text(encoding="utf-8")
-    return {each["key"]: _gpu_model(each) for each in json.loads(text)["gpus"]}
+    rows = json.loads(text)["gpus"]
+    return {each["key"]: _gpu_model(each, variant=memory == "variant") for each in rows}
 
 
-def _gpu_model(row: dict[str, Any]) -> GpuModel:
+def _gpu_model(row: dict[str, Any], *, variant: bool) -> GpuModel:
     major, minor = row["cuda_compute_capability"].split(".")
     return GpuModel(
         key=row["key"],
@@ -97,17 +102,17 @@ def _gpu_model(row: dict[str, Any]) -> GpuModel:
         max_gpu_instances=row["max_gpu_instances"],
         mode_needs_reset=row["mig_mode_change_needs_gpu_reset"],
         pci_device_id=int(row["pci_device_id"], 16),
-        profiles=tuple(_profile_model(row, each) for each in row["profiles"]),
+        profiles=tuple(_profile_model(row, each, variant=variant) for each in row["profiles"]),
     )
 
 
-def _profile_model(gpu: dict[str, Any], row: dict[str, Any]) -> ProfileModel:
+def _profile_model(gpu: dict[str, Any], row: dict[str, Any], *, variant: bool) -> ProfileModel:
     known = (row["memory_mib"], row["multiprocessors"], row["decoder"])
     return ProfileModel(
         name=row["name"],
         enum=row["enum"],
         profile_id=row["profile_id"],
-        memory_mib=row["memory_mib"] or _estimated_memory_mib(gpu, row),
+        memory_mib=_memory_mib(gpu, row, variant=variant),
         compute_slices=row["compute_slices"],
         multiprocessors=row["multiprocessors"] or _estimated_multiprocessors(gpu, row),
         instance_count=row["instance_count"],
@@ -122,6 +127,12 @@ def _profile_model(gpu: dict[str, Any], row: dict[str, Any]) -> ProfileModel:
         starts=tuple(row["starts"]),
         estimated=None in known,
     )
+
+
+def _memory_mib(gpu: dict[str, Any], row: dict[str, Any], *, variant: bool) -> int:
+    published: int = row["memory_mib"] or _estimated_memory_mib(gpu, row)
+    others = [int(each) for each in row.get("memory_mib_variants", ()) if each != published]
+    return others[0] if variant and others else published
 
 
 def _estimated_memory_mib(gpu: dict[str, Any], row: dict[str, Any]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from hami_web.core.placement import Placement
@@ -12,6 +11,7 @@ from node_agent.nvml.simulated import mutations, topology
 from node_agent.nvml.simulated.lookups import (
     GpuSpec,
     check_fault,
+    check_option,
     check_word,
     find_gpu,
     find_instance,
@@ -21,16 +21,12 @@ from node_agent.nvml.simulated.lookups import (
     reorder,
 )
 from node_agent.nvml.simulated.state import (
-    DRIVER_STATES,
-    PERMISSIONS,
     PROCESS_KINDS,
-    UUID_MODES,
     ComputeInstance,
     Fault,
     Gpu,
     GpuInstance,
     Node,
-    Options,
     Process,
     SimulatorError,
 )
@@ -38,7 +34,6 @@ from node_agent.nvml.simulated.store import StateStore
 
 PERSISTENCE_DAEMON = "persistence-daemon"
 _FIRST_PID = 40_000
-_OPTION_WORDS = {"permission": PERMISSIONS, "driver": DRIVER_STATES, "uuids": UUID_MODES}
 
 
 class SimulatedNode:
@@ -203,11 +198,8 @@ class SimulatedNode:
 
     def set_options(self, **changes: str | bool | list[str]) -> None:
         """Change :class:`Options` by name."""
-        known = {each.name for each in fields(Options)}
         for name, value in changes.items():
-            check_word("option", name, tuple(sorted(known)))
-            if name in _OPTION_WORDS:
-                check_word(name, str(value), _OPTION_WORDS[name])
+            check_option(name, value)
         with self._store.change() as node:
             for name, value in changes.items():
                 setattr(node.options, name, value)

@@ -15,6 +15,7 @@ DRIVER_STATES = ("loaded", "not_loaded", "library_missing", "mismatch")
 UUID_MODES = ("deterministic", "random", "legacy")
 PROCESS_KINDS = ("compute", "graphics", "mps", "leaked")
 KILL_POINTS = ("", "before", "after")
+MEMORY_FIGURES = ("published", "variant")
 
 
 class SimulatorError(Exception):
@@ -65,6 +66,7 @@ class Gpu:
     minor: int
     pci_bus_id: str
     id_map: str
+    memory: str = "published"
     mig_current: bool = False
     mig_pending: bool = False
     lost: bool = False
@@ -77,7 +79,7 @@ class Gpu:
 
     @property
     def facts(self) -> GpuModel:
-        return gpu_models()[self.model]
+        return gpu_models(self.memory)[self.model]
 
     def instance(self, gi_id: int) -> GpuInstance | None:
         return next((each for each in self.instances if each.gi_id == gi_id), None)
