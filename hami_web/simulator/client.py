@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import select
 import socket
 import ssl
 import threading
@@ -65,18 +66,18 @@ class ApiClient:
         """Send one request and return the decoded answer."""
         data = None if body is None else msgspec.json.encode(body)
         target = f"{path}?{urlencode(params)}" if params else path
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            connection = self._connect(self._endpoint.timeout)
+        connection = self._take()
         try:
             response = self._send(connection, method, target, data, content_type)
             answer = response.read()
         except BaseException:
             connection.close()
             raise
-        with self._lock:
-            self._idle.append(connection)
+        if response.will_close:
+            connection.close()
+        else:
+            with self._lock:
+                self._idle.append(connection)
         return _checked(response.status, answer)
 
     def get(self, path: str, params: dict[str, str] | None = None) -> JsonObject:
@@ -112,6 +113,18 @@ class ApiClient:
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
+            connection.close()
+
+    def _take(self) -> http.client.HTTPConnection:
+        """An idle connection that the server has not closed, or a new one."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self._connect(self._endpoint.timeout)
+            readable, _, _ = select.select([connection.sock], [], [], 0)
+            if not readable:
+                return connection
             connection.close()
 
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
