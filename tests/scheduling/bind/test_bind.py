@@ -1,0 +1,234 @@
+"""How a bind ends, whatever the API server does meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from hami_web.cluster.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    OutcomeUnclear,
+    ServerFailed,
+    TooManyRequests,
+)
+from hami_web.cluster.views import (
+    Container,
+    NodeCondition,
+    NodeStatus,
+    NodeView,
+    ObjectMeta,
+    PodSpec,
+    PodView,
+    Resources,
+)
+from hami_web.core.capability import NodeCapability
+from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.registration import encode_registration
+from hami_web.core.request import parse_pod_request
+from hami_web.scheduling import bind as bind_module
+from hami_web.scheduling.bind import Binder, BindOrder
+from hami_web.scheduling.bind_queue import BindQueue
+from hami_web.scheduling.errors import BindFailed, BindUnsettled, NoHold, PodChanged
+from hami_web.scheduling.nodelock import LockChanges, NodeLocks
+from hami_web.scheduling.state import ClusterState
+from tests.builders import a100_40gb
+
+LOCK = "hami.io/mutex.lock"
+ORDER = BindOrder("team-a", "job", "uid-1", "n1")
+
+
+def gpu_pod(uid="uid-1"):
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4500"}
+    spec = PodSpec(containers=[Container("main", Resources(limits, limits))])
+    return PodView(ObjectMeta("job", "team-a", uid, "1", "2026-09-21T14:13:19Z"), spec)
+
+
+class Cluster:
+    """One node and one Pod. Each Binding meets the next planned outcome: an error, which is
+    raised after the write if it is in ``written``."""
+
+    def __init__(self):
+        register = encode_registration(NodeCapability((a100_40gb(),)))
+        self.pod = gpu_pod()
+        self.node = NodeView(
+            ObjectMeta("n1", annotations={"hami.io/node-nvidia-register": register}),
+            status=NodeStatus({"nvidia.com/gpu": "7"}, [NodeCondition("Ready", "True")]),
+        )
+        self.outcomes = []
+        self.written = set()
+        self.bindings = 0
+        self.reading_fails = 0
+
+    def get_pod(self, namespace, name):
+        if self.reading_fails and self.bindings:
+            self.reading_fails -= 1
+            raise ServerFailed("down", 500)
+        if self.pod is None:
+            raise NotFound("job", 404)
+        return self.pod
+
+    def get_node(self, name):
+        return self.node
+
+    def annotate_node(self, node, annotations):
+        self.node.metadata.annotations |= annotations
+        return self.node
+
+    def bind(self, binding):
+        self.bindings += 1
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is None or outcome in self.written:
+            self.set_bound(binding.node, binding.annotations)
+        if outcome is not None:
+            raise outcome
+
+    def set_bound(self, node, annotations):
+        self.pod.spec.node_name = node
+        self.pod.metadata.annotations = dict(annotations)
+
+    @property
+    def lock(self):
+        return self.node.metadata.annotations.get(LOCK)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(bind_module, "SETTLE_PAUSE_S", 0)
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+@pytest.fixture
+def state(cluster):
+    state = ClusterState(SchedulingPolicy())
+    state.set_node(cluster.node)
+    pod = gpu_pod()
+    state.filter(pod, parse_pod_request(pod.container_specs(), {}), ["n1"])
+    assert state.hold_of("uid-1") is not None
+    return state
+
+
+@pytest.fixture
+def bind(cluster, state):
+    locks = NodeLocks(cluster, LockChanges())
+    binder = Binder(cluster, state, locks, BindQueue(most_waiting=4), wait_s=0.5)
+    return lambda order=ORDER: binder.bind(order)
+
+
+def assert_nothing_is_left(cluster, state):
+    assert cluster.lock is None
+    assert state.hold_of("uid-1") is None
+    assert list(state.snapshot().claims()) == []
+
+
+def test_a_bound_pod_keeps_lock_and_claim_until_the_watch_shows_it(bind, cluster, state):
+    bind()
+    assert cluster.lock.endswith(",team-a,job")
+    assert len(list(state.snapshot().claims())) == 1
+    state.set_pod(cluster.pod)
+    assert len(list(state.snapshot().claims())) == 1
+
+
+@pytest.mark.parametrize("error", [OutcomeUnclear("lost"), ServerFailed("etcd", 500)])
+def test_an_unclear_write_that_happened_is_success(bind, cluster, error):
+    cluster.outcomes, cluster.written = [error], {error}
+    bind()
+    assert cluster.bindings == 1
+
+
+def test_an_unclear_write_that_did_not_happen_is_written_again(bind, cluster):
+    cluster.outcomes = [OutcomeUnclear("lost"), ServerFailed("etcd", 500)]
+    bind()
+    assert cluster.bindings == 3
+    assert cluster.pod.node_name == "n1"
+
+
+def test_what_cannot_be_settled_keeps_lock_and_hold(bind, cluster, state):
+    cluster.outcomes = [OutcomeUnclear("lost")] * 4
+    cluster.reading_fails = 4
+    with pytest.raises(BindUnsettled):
+        bind()
+    assert cluster.lock is not None
+    assert state.hold_of("uid-1") is not None
+
+
+def test_a_conflict_with_our_own_earlier_write_is_success(bind, cluster):
+    conflict = Conflict("already assigned", 409)
+    cluster.outcomes, cluster.written = [conflict], {conflict}
+    bind()
+    assert cluster.lock is not None
+
+
+def test_a_pod_bound_elsewhere_meanwhile_is_refused(bind, cluster, state):
+    cluster.set_bound("n2", {})
+    with pytest.raises(PodChanged, match="bound to node n2"):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+def test_a_pod_bound_here_by_someone_else_is_refused(bind, cluster, state):
+    cluster.set_bound("n1", {})
+    with pytest.raises(PodChanged, match="unreserved"):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+@pytest.mark.parametrize("error", [Forbidden("no", 403), NotFound("gone", 404)])
+def test_a_refused_binding_leaves_nothing(bind, cluster, state, error):
+    cluster.outcomes = [error]
+    with pytest.raises(type(error)):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+def test_a_conflict_on_an_unbound_pod_leaves_nothing(bind, cluster, state):
+    cluster.outcomes = [Conflict("being deleted", 409)]
+    with pytest.raises(BindFailed, match="being deleted"):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+def test_too_many_requests_are_waited_for_within_the_time(bind, cluster):
+    cluster.outcomes = [TooManyRequests("slow down", retry_after_s=0.01)]
+    bind()
+    assert cluster.bindings == 2
+
+
+def test_too_many_requests_beyond_the_time_leave_nothing(bind, cluster, state):
+    cluster.outcomes = [TooManyRequests("slow down", retry_after_s=60)]
+    with pytest.raises(TooManyRequests):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+def test_a_pod_that_is_gone_leaves_nothing(bind, cluster, state):
+    cluster.pod = None
+    with pytest.raises(PodChanged, match="gone"):
+        bind()
+    assert_nothing_is_left(cluster, state)
+
+
+def test_another_pod_of_that_name_is_not_bound(bind, cluster, state):
+    cluster.pod = gpu_pod("uid-2")
+    with pytest.raises(PodChanged, match="another Pod of that name"):
+        bind()
+    assert cluster.bindings == 0
+    assert_nothing_is_left(cluster, state)
+
+
+def test_another_node_than_the_held_one_is_refused(bind, cluster):
+    with pytest.raises(NoHold, match="held on node n1, not on n9"):
+        bind(BindOrder("team-a", "job", "uid-1", "n9"))
+    assert cluster.bindings == 0
+
+
+def test_a_busy_node_gives_the_hold_back(bind, cluster, state):
+    cluster.node.metadata.annotations[LOCK] = "not a lock"
+    with pytest.raises(Exception, match="remove the annotation"):
+        bind()
+    assert state.hold_of("uid-1") is None
+    assert cluster.lock == "not a lock"
