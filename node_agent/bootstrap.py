@@ -94,14 +94,19 @@ class Agent:
 
     def _own_node(self, closing: ExitStack) -> bool:
         """Wait until no other agent process works on this state folder."""
-        folder = self._config.state_dir
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        closing.callback(os.close, descriptor)
+        path = self._config.state_dir / "agent.lock"
         while not self._stop.is_set():
-            if try_lock(descriptor):
-                return True
-            self._report(f"another agent process works with {folder}")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                self._report(f"the state folder cannot be used: {error}")
+            else:
+                if try_lock(descriptor):
+                    closing.callback(os.close, descriptor)
+                    return True
+                os.close(descriptor)
+                self._report(f"another agent process works with {path.parent}")
             self._stop.wait(_RETRY_FIRST_SECONDS)
         return False
 

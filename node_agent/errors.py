@@ -48,6 +48,12 @@ class InstanceUnverified(AgentError):
     code = "mig.instance.unverified"
 
 
+class InstanceBusy(AgentError):
+    """A process uses the instance, so it is not destroyed."""
+
+    code = "mig.instance.busy"
+
+
 class GpuLocked(AgentError):
     """The GPU's mutation lock could not be had in time."""
 

@@ -17,6 +17,7 @@ from node_agent.errors import (
     AgentError,
     CapabilityMismatch,
     DeadlineExceeded,
+    InstanceBusy,
     InstanceUnverified,
     PlacementTaken,
 )
@@ -31,6 +32,7 @@ from node_agent.nvml.ports import (
 )
 from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
 from node_agent.planning import identity_of
+from node_agent.teardown import destroy_live, destroy_record, find_instance
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +114,8 @@ class InstanceManager:
             if current is None or current.spec != record.spec:
                 return
             try:
-                self._destroy(current)
-            except (DriverError, InstanceUnverified) as error:
+                destroy_record(self._driver, current)
+            except (DriverError, InstanceBusy, InstanceUnverified) as error:
                 self._mark_reclaiming(current, str(error))
                 raise
             self._journal.remove(record.owner)
@@ -145,7 +147,7 @@ class InstanceManager:
                 return 0
             instances = self._driver.instances(gpu_uuid)
             for live in instances:
-                self._destroy_live(live)
+                destroy_live(self._driver, live)
             return len(instances)
 
     def _refuse_overlap(self, claim: Claim, profile: DriverProfile) -> LiveInstance | None:
@@ -239,7 +241,7 @@ class InstanceManager:
 
     def _verify(self, spec: InstanceSpec, expected: LiveInstance) -> RuntimeIdentity:
         """Look anew: created is only what a fresh listing shows, whole and where it should be."""
-        found = self._find(spec, expected.profile_id)
+        found = find_instance(self._driver, spec, expected.profile_id)
         if found is None or found.gpu_instance_id != expected.gpu_instance_id:
             raise InstanceUnverified(f"NVML reported {spec} as created and does not list it")
         identity = identity_of(found)
@@ -249,80 +251,16 @@ class InstanceManager:
             )
         return identity
 
-    def _find(self, spec: InstanceSpec, profile_id: int) -> LiveInstance | None:
-        return next(
-            (
-                live
-                for live in self._driver.instances(spec.gpu_uuid)
-                if live.placement == spec.placement and live.profile_id == profile_id
-            ),
-            None,
-        )
-
     def _roll_back(self, intent: InstanceRecord, made: LiveInstance, cause: Exception) -> None:
         """Take back what this call made. What resists stays on record for the reclaimer."""
         try:
-            found = self._find(intent.spec, intent.profile_id)
+            found = find_instance(self._driver, intent.spec, intent.profile_id)
             if found is not None and found.gpu_instance_id == made.gpu_instance_id:
-                self._destroy_live(found)
+                destroy_live(self._driver, found)
             self._journal.remove(intent.owner)
         except (DriverError, AgentError) as error:
             logger.warning("rollback of %s after %s is left: %s", intent.spec, cause, error)
             self._mark_reclaiming(intent, f"rollback after: {cause}; refused: {error}")
-
-    def _destroy(self, record: InstanceRecord) -> None:
-        """Destroy exactly the record's instance; an instance that is not it is left alone."""
-        live = self._find(record.spec, record.profile_id)
-        if live is None:
-            return
-        found = identity_of(live)
-        if record.identity is not None and found is not None and found != record.identity:
-            logger.warning(
-                "%s is now %s, not the %s we made: left alone",
-                record.spec,
-                found.mig_uuid,
-                record.identity.mig_uuid,
-            )
-            return
-        if record.identity is not None and live.gpu_instance_id != record.identity.gpu_instance_id:
-            logger.warning("%s has another GPU instance id now: left alone", record.spec)
-            return
-        self._destroy_live(live)
-
-    def _destroy_live(self, live: LiveInstance) -> None:
-        users = [
-            process.pid
-            for process in self._driver.processes(live.gpu_uuid)
-            if process.gpu_instance_id == live.gpu_instance_id
-        ]
-        where = f"GPU instance {live.gpu_instance_id} at {live.placement} of {live.gpu_uuid}"
-        if users:
-            raise InstanceUnverified(f"{where} is in use by process {users[0]}")
-        for compute in live.compute_instances:
-            self._tolerate_absence(
-                self._driver.destroy_compute_instance,
-                live.gpu_uuid,
-                live.gpu_instance_id,
-                compute.compute_instance_id,
-            )
-        self._tolerate_absence(
-            self._driver.destroy_gpu_instance, live.gpu_uuid, live.gpu_instance_id
-        )
-        remains = [
-            item
-            for item in self._driver.instances(live.gpu_uuid)
-            if (item.placement, item.profile_id) == (live.placement, live.profile_id)
-        ]
-        if remains:
-            raise InstanceUnverified(f"NVML reported {where} as destroyed and still lists it")
-
-    @staticmethod
-    def _tolerate_absence(call: Callable[..., None], *ids: object) -> None:
-        """Gone already is what destroying wants to reach."""
-        try:
-            call(*ids)
-        except DriverNotFound:
-            logger.debug("already absent: %s", ids)
 
     def _mark_reclaiming(self, record: InstanceRecord, reason: str) -> None:
         known = record.state is RecordState.RECLAIMING

@@ -69,8 +69,11 @@ class Reclaimer:
 
     def run(self, stop: threading.Event, interval: float) -> None:
         """Pass after pass, at least every ``interval`` seconds, until told to stop."""
-        while not stop.is_set():
+        while True:
+            # Cleared before the check, so that a stop in between is not waited out.
             self._wake.clear()
+            if stop.is_set():
+                return
             try:
                 self.reconcile()
             except ClusterError as error:

@@ -126,8 +126,11 @@ class Session:
     def _publish(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
         """Discover and publish on every change of instances, and periodically."""
         config = self._parts.config
-        while not stop.is_set():
+        while True:
+            # Cleared before the check, so that a stop in between is not waited out.
             self._changed.clear()
+            if stop.is_set():
+                return
             written = self._parts.publisher.publish(self._driver, self._instances)
             ready("" if written else "the node's annotations could not be written")
             self._changed.wait(

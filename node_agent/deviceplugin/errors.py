@@ -15,6 +15,7 @@ _STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
     errors.CapabilityMismatch: grpc.StatusCode.FAILED_PRECONDITION,
     errors.PlacementTaken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.InstanceUnverified: grpc.StatusCode.INTERNAL,
+    errors.InstanceBusy: grpc.StatusCode.UNAVAILABLE,
     errors.GpuLocked: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.JournalFailure: grpc.StatusCode.UNAVAILABLE,

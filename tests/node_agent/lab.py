@@ -12,14 +12,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import grpc
 
 from hami_web.core import annotations as keys
 from hami_web.core.device_list import ListedDevice, encode_devices
@@ -31,10 +28,9 @@ from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 from node_agent import hardware
 from node_agent.bootstrap import Agent
 from node_agent.config import AgentConfig
-from node_agent.deviceplugin import v1beta1_pb2 as api
-from node_agent.deviceplugin import v1beta1_pb2_grpc as api_grpc
 from node_agent.nvml import simulated
 from node_agent.nvml.simulated import SimulatedNode
+from tests.node_agent.kubelet import Kubelet
 
 NODE = "gpu-n1"
 POLICY = """
@@ -58,76 +54,6 @@ def wait_until(true: Callable[[], Any], what: str, seconds: float = 10.0) -> Any
             return value
         time.sleep(0.02)
     raise AssertionError(f"not within {seconds} s: {what}")
-
-
-class Kubelet(api_grpc.RegistrationServicer):
-    """Takes registrations and calls the plugin, as a kubelet does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.registrations: list[api.RegisterRequest] = []
-        self.devices: tuple[str, ...] = ()
-        self._server: grpc.Server | None = None
-        self._channel: grpc.Channel | None = None
-        self._streams: list[threading.Thread] = []
-
-    def start(self) -> None:
-        self._server = grpc.server(ThreadPoolExecutor(max_workers=2))
-        api_grpc.add_RegistrationServicer_to_server(self, self._server)
-        assert self._server.add_insecure_port(f"unix:{self.folder}/kubelet.sock")
-        self._server.start()
-
-    def stop(self) -> None:
-        """End, as a kubelet does: streams end and all sockets of the folder are deleted."""
-        if self._server is None:
-            return
-        self._server.stop(None).wait()
-        self._server = None
-        self._close_channel()
-        for socket in self.folder.glob("*.sock"):
-            socket.unlink(missing_ok=True)
-        self.devices = ()
-
-    def Register(self, request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:  # noqa: N802
-        self._close_channel()
-        self.registrations.append(request)
-        self._channel = grpc.insecure_channel(f"unix:{self.folder}/{request.endpoint}")
-        thread = threading.Thread(target=self._follow, args=(self._channel,))
-        self._streams.append(thread)
-        thread.start()
-        return api.Empty()
-
-    def allocate(self, *device_ids: str, timeout: float = 20.0) -> dict[str, str]:
-        """One container; returns its environment or raises grpc.RpcError."""
-        assert self._channel is not None
-        stub = api_grpc.DevicePluginStub(self._channel)
-        request = api.ContainerAllocateRequest(devicesIDs=device_ids)
-        answer = stub.Allocate(api.AllocateRequest(container_requests=[request]), timeout=timeout)
-        return dict(answer.container_responses[0].envs)
-
-    def options(self) -> api.DevicePluginOptions:
-        assert self._channel is not None
-        return api_grpc.DevicePluginStub(self._channel).GetDevicePluginOptions(
-            api.Empty(), timeout=5
-        )
-
-    def _follow(self, channel: grpc.Channel) -> None:
-        try:
-            for message in api_grpc.DevicePluginStub(channel).ListAndWatch(
-                api.Empty(), wait_for_ready=True
-            ):
-                self.devices = tuple(sorted(device.ID for device in message.devices))
-        except (grpc.RpcError, ValueError):
-            if channel is self._channel:
-                self.devices = ()
-
-    def _close_channel(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
-        for thread in self._streams:
-            thread.join(5)
-        self._streams.clear()
 
 
 @dataclass
