@@ -28,6 +28,7 @@ POD_NOUSE_GPU_UUID: Final = "nvidia.com/nouse-gpuuuid"
 POD_NUMA_BIND: Final = "nvidia.com/numa-bind"
 POD_NODE_POLICY: Final = "hami.io/node-scheduler-policy"
 POD_GPU_POLICY: Final = "hami.io/gpu-scheduler-policy"
+POD_DEVICE_WEIGHTS: Final = "hami.io/device-scoring-weights"
 
 BIND_PHASE_ALLOCATING: Final = "allocating"
 BIND_PHASE_SUCCESS: Final = "success"

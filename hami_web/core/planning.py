@@ -14,7 +14,9 @@ from itertools import product
 from typing import Final, Protocol
 
 from hami_web.core.capability import GpuCapability
+from hami_web.core.hami import Booked
 from hami_web.core.placement import Placement
+from hami_web.core.plan import NodePlan, Pick
 from hami_web.core.policies import Rule
 from hami_web.core.request import Demand
 from hami_web.core.tables import Packing, ProfileTable, Shape
@@ -28,7 +30,7 @@ _OFFERS_MAX: Final = 1 << 15
 
 
 class OpenGpu(Protocol):
-    """What the planner reads of a GPU: its capability, table and state."""
+    """What planners read of a GPU: capability, table, state, and what is booked on it."""
 
     @property
     def capability(self) -> GpuCapability: ...
@@ -36,6 +38,8 @@ class OpenGpu(Protocol):
     def table(self) -> ProfileTable: ...
     @property
     def state(self) -> int: ...
+    @property
+    def booked(self) -> Booked: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +62,6 @@ class Offer:
     packing: Packing
     kinds: tuple[int, ...]
     """The kind of each placed instance, in the order of ``packing.placed``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """One planned device: which kind, on which GPU, as which profile, where."""
-
-    kind: int
-    gpu: GpuCapability
-    shape: Shape
-    placement: Placement
-
-
-@dataclass(frozen=True, slots=True)
-class NodePlan:
-    """A plan for one node. Lower ``rank`` is better, comparable between nodes."""
-
-    rank: tuple[int, ...]
-    picks: tuple[Pick, ...]
 
 
 class Planner:
@@ -301,6 +287,7 @@ class _Left:
     capability: GpuCapability
     table: ProfileTable
     state: int
+    booked: Booked
 
 
 def _vectors(limits: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[tuple[int, ...]]:
@@ -324,7 +311,7 @@ def _after(gpu: OpenGpu, picks: Sequence[Pick]) -> OpenGpu:
     for pick in picks:
         if pick.gpu.uuid == gpu.capability.uuid:
             state = gpu.table.taking(state, pick.shape, pick.placement)
-    return _Left(gpu.capability, gpu.table, state)
+    return _Left(gpu.capability, gpu.table, state, gpu.booked)
 
 
 def _total(packed: int, kinds: int) -> int:

@@ -8,7 +8,16 @@ CAP_LOSS: Final = "cap-loss"
 BINPACK: Final = "binpack"
 SPREAD: Final = "spread"
 FIRST_FIT: Final = "first-fit"
+HAMI: Final = "hami"
 
-PLACEMENT_POLICIES: Final = (CAP_LOSS, BINPACK, SPREAD, FIRST_FIT)
-NODE_POLICIES: Final = (CAP_LOSS, BINPACK, SPREAD, FIRST_FIT)
-GPU_POLICIES: Final = (CAP_LOSS, BINPACK, SPREAD, FIRST_FIT)
+# words that only HAMi's rule knows
+MUTEX: Final = "mutex"
+NUMA: Final = "numa"
+TOPOLOGY: Final = "topology-aware"
+
+RULES: Final = (CAP_LOSS, BINPACK, SPREAD, FIRST_FIT)
+"""What may choose nodes or GPUs, unless the placement policy is HAMi's."""
+PLACEMENT_POLICIES: Final = (*RULES, HAMI)
+HAMI_NODE_POLICIES: Final = (BINPACK, SPREAD)
+HAMI_GPU_POLICIES: Final = (BINPACK, SPREAD, MUTEX, NUMA, TOPOLOGY)
+"""Words of HAMi's GPU policy; a list of them, but for the last, chains them."""

@@ -23,6 +23,8 @@ class Reason(StrEnum):
     UNKNOWN_PROFILE = "CardMigProfileUnknown"
     CAPABILITY_INVALID = "CardMigCapabilityInvalid"
     CONFLICT = "CardMigReservationConflict"
+    EXCLUSIVE = "ExclusiveDeviceAllocateConflict"
+    QUOTA = "ResourceQuotaNotFit"
     NODE_UNREGISTERED = "node unregistered"
     NODE_STALE = "NodeCapabilityStale"
     NODE_DOUBT = "NodeReservationMalformed"

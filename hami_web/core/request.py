@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hami_web.core import annotations as keys
-from hami_web.core import policy_names, wire
+from hami_web.core import wire
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quantity import parse_whole
@@ -117,8 +117,8 @@ class GpuSelector:
 class PodRequest:
     """All MIG devices of a Pod. ``container_count`` is init plus app containers.
 
-    With ``numa_bind`` the devices of one container come from one NUMA node. The policies are
-    those that the Pod's annotations name.
+    With ``numa_bind`` the devices of one container come from one NUMA node. The policies and
+    weights are what the Pod's annotations say; the cluster's policy decides whether it may.
     """
 
     container_count: int
@@ -128,6 +128,7 @@ class PodRequest:
     numa_bind: bool = False
     node_policy: str | None = None
     gpu_policy: str | None = None
+    weights: str | None = None
 
     @property
     def devices(self) -> int:
@@ -157,8 +158,9 @@ def parse_pod_request(
         ),
         accepts_mig=not modes or keys.MODE_MIG in modes,
         numa_bind=_flag(annotations, keys.POD_NUMA_BIND),
-        node_policy=_choice(annotations, keys.POD_NODE_POLICY, policy_names.NODE_POLICIES),
-        gpu_policy=_choice(annotations, keys.POD_GPU_POLICY, policy_names.GPU_POLICIES),
+        node_policy=annotations.get(keys.POD_NODE_POLICY, "").strip() or None,
+        gpu_policy=annotations.get(keys.POD_GPU_POLICY, "").strip() or None,
+        weights=annotations.get(keys.POD_DEVICE_WEIGHTS, "").strip() or None,
     )
 
 
@@ -167,15 +169,6 @@ def _flag(annotations: Mapping[str, str], key: str) -> bool:
     if text not in _TRUE and text not in _FALSE:
         raise InvalidRequest(key, text, "true or false")
     return text in _TRUE
-
-
-def _choice(annotations: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> str | None:
-    text = annotations.get(key, "").strip()
-    if not text:
-        return None
-    if text not in allowed:
-        raise InvalidRequest(key, text, ", ".join(allowed))
-    return text
 
 
 def _container_request(

@@ -10,8 +10,11 @@ from typing import Final
 from hami_web.core.annotations import MODE_MIG
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
-from hami_web.core.planning import Kind, NodePlan, OpenGpu, Pick, Planner
+from hami_web.core.hami import HamiPlanner, HamiRule
+from hami_web.core.plan import NodePlan, Pick
+from hami_web.core.planning import Kind, OpenGpu, Planner
 from hami_web.core.policies import Rule
+from hami_web.core.policy_names import MUTEX
 from hami_web.core.reasons import Reason
 from hami_web.core.request import ContainerRequest, Demand, GpuSelector, PodRequest
 from hami_web.core.reservation import Reservation
@@ -33,10 +36,15 @@ class Choice:
 class Selection:
     """One request under one rule, planned on any node. Not synchronized."""
 
-    def __init__(self, request: PodRequest, rule: Rule, *, upsize: bool = False) -> None:
+    def __init__(self, request: PodRequest, rule: Rule | HamiRule, *, upsize: bool = False) -> None:
         self.request = request
-        self.rule = rule
+        self._rule = rule
         self._upsize = upsize
+        self._hami = (
+            HamiPlanner(request.containers, rule, numa_bind=request.numa_bind, upsize=upsize)
+            if isinstance(rule, HamiRule)
+            else None
+        )
         self._planners: dict[tuple[int | None, ...], tuple[Planner, tuple[int, ...]]] = {}
 
     def refusal(self, gpu: GpuCapability) -> Reason | None:
@@ -64,6 +72,8 @@ class Selection:
     def found(self, gpus: Sequence[OpenGpu]) -> int:
         """The most of the Pod's devices that fit together on these open GPUs."""
         accepted = self.accepted(gpus)
+        if self._hami is not None:
+            return self._hami.found(accepted)
         return max(
             (self._planner(b)[0].found(accepted) for b in self._bindings(accepted)), default=0
         )
@@ -73,12 +83,16 @@ class Selection:
         refusal = self.refusal(gpu.capability)
         if refusal is not None:
             return refusal
+        if self._exclusive and gpu.state:
+            return Reason.EXCLUSIVE
         reasons = [
             self._unmet(demand, gpu) for demand in {c.demand: None for c in self.request.containers}
         ]
         return None if None in reasons else reasons[0]
 
     def _best(self, gpus: Sequence[OpenGpu]) -> tuple[NodePlan | None, tuple[int, ...]]:
+        if self._hami is not None:
+            return self._hami.plan(gpus), tuple(range(len(self.request.containers)))
         best: NodePlan | None = None
         kinds: tuple[int, ...] = ()
         for binding in self._bindings(gpus):
@@ -106,9 +120,19 @@ class Selection:
         known = self._planners.get(binding)
         if known is None:
             kinds, numbers = _kinds(self.request.containers, binding)
-            planner = Planner(kinds, self.rule, upsize=self._upsize)
+            planner = Planner(kinds, self._joint, upsize=self._upsize)
             known = self._planners[binding] = (planner, numbers)
         return known
+
+    @property
+    def _exclusive(self) -> bool:
+        return isinstance(self._rule, HamiRule) and MUTEX in self._rule.gpu
+
+    @property
+    def _joint(self) -> Rule:
+        if isinstance(self._rule, HamiRule):  # HAMi's planner is asked before
+            raise TypeError("HAMi's rule plans one container after another")
+        return self._rule
 
     def _unmet(self, demand: Demand, gpu: OpenGpu) -> Reason | None:
         shapes = gpu.table.satisfying(demand)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from hami_web.core.hami import HamiRule
 from hami_web.core.policies import Rule
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import PodRequest
@@ -19,11 +20,16 @@ class Rankings:
     """One index per distinct request, the least lately used given up. Not synchronized."""
 
     def __init__(self) -> None:
-        self._indexes: OrderedDict[tuple[PodRequest, Rule, bool], RankIndex] = OrderedDict()
+        self._indexes: OrderedDict[tuple[PodRequest, Rule | HamiRule, bool], RankIndex] = (
+            OrderedDict()
+        )
 
     def index(self, request: PodRequest, policy: SchedulingPolicy) -> RankIndex:
-        """The index of a request under the cluster's policy and the Pod's own wishes."""
-        rule = policy.rule(request.node_policy, request.gpu_policy)
+        """The index of a request under the cluster's policy and the Pod's own wishes.
+
+        Raises :class:`InvalidRequest` for a wish that the policy does not know.
+        """
+        rule = policy.rule_for(request)
         key = (request, rule, policy.upsize)
         index = self._indexes.get(key)
         if index is None:

@@ -14,6 +14,7 @@ from hami_web.core.blocked import BlockedInterval
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
 from hami_web.core.errors import InvalidField
+from hami_web.core.hami import Booked
 from hami_web.core.placement import Placement
 from hami_web.core.reasons import Reason
 from hami_web.core.reservation import Reservation, RuntimeIdentity
@@ -97,6 +98,16 @@ class GpuRecord:
         if self.conflicted:
             return Reason.CONFLICT
         return None
+
+    @property
+    def booked(self) -> Booked:
+        """What HAMi's score counts: instances, and the figures of their profiles."""
+        booked = Booked()
+        for claim in self.claims:
+            shape = self.table.by_name.get(claim.reservation.profile)
+            if shape is not None:
+                booked = booked.plus(shape)
+        return booked
 
     @property
     def free_memory_slices(self) -> int:

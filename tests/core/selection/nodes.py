@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hami_web.core.capability import GpuCapability
+from hami_web.core.hami import Booked, HamiRule
 from hami_web.core.policies import Rule
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import ContainerRequest, Demand, GpuSelector, PodRequest
@@ -14,6 +15,7 @@ from hami_web.core.tables import ProfileTable, TableStore
 from tests.boards import board
 
 _TABLES = TableStore()
+NOTHING = Booked()
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Gpu:
     capability: GpuCapability
     table: ProfileTable
     state: int = 0
+    booked: Booked = NOTHING
 
 
 def gpu(
@@ -55,8 +58,8 @@ def wants(
     return PodRequest(len(containers), containers, selector or GpuSelector(), numa_bind=numa_bind)
 
 
-def rule(policy: str = "cap-loss") -> Rule:
-    return SchedulingPolicy(policy).rule()
+def rule(policy: str = "cap-loss") -> Rule | HamiRule:
+    return SchedulingPolicy(policy).rule_for(PodRequest(0, ()))
 
 
 def choose(

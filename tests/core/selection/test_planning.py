@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hami_web.core.capability import ProfileCapability
 from hami_web.core.placement import Placement
-from hami_web.core.policy_names import PLACEMENT_POLICIES
+from hami_web.core.policy_names import RULES
 from hami_web.core.request import ContainerRequest, Demand, PodRequest
 from hami_web.core.selection import Selection
 from hami_web.core.tables import ProfileTable
@@ -55,7 +55,7 @@ def test_a_plan_exists_exactly_when_trying_everything_finds_one(
     asked: tuple[str, ...], cluster: list[Gpu]
 ) -> None:
     exists = next(ways(asked, cluster), None) is not None
-    for policy in PLACEMENT_POLICIES:
+    for policy in RULES:
         assert (choose(wants(*asked), cluster, policy) is not None) == exists
 
 
@@ -80,7 +80,7 @@ def left(reservations: Sequence[object], cluster: Sequence[Gpu]) -> int:
     return total
 
 
-@given(requests, gpus(), st.sampled_from(PLACEMENT_POLICIES))
+@given(requests, gpus(), st.sampled_from(RULES))
 def test_plans_are_legal_disjoint_and_complete(
     asked: tuple[str, ...], cluster: list[Gpu], policy: str
 ) -> None:
@@ -97,7 +97,7 @@ def test_plans_are_legal_disjoint_and_complete(
     assert [r.key for r in choice.reservations] == [(n, 0) for n in range(len(asked))]
 
 
-@given(requests, gpus(), st.sampled_from(PLACEMENT_POLICIES), st.randoms())
+@given(requests, gpus(), st.sampled_from(RULES), st.randoms())
 def test_the_order_of_asking_does_not_matter(
     asked: tuple[str, ...], cluster: list[Gpu], policy: str, random: object
 ) -> None:
@@ -107,7 +107,7 @@ def test_the_order_of_asking_does_not_matter(
     assert (first and short(first)) == (second and short(second))
 
 
-@given(requests, gpus(), st.sampled_from(PLACEMENT_POLICIES), st.data())
+@given(requests, gpus(), st.sampled_from(RULES), st.data())
 def test_freeing_memory_slices_never_makes_a_fitting_request_unfit(
     asked: tuple[str, ...], cluster: list[Gpu], policy: str, data: st.DataObject
 ) -> None:
