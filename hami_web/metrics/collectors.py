@@ -166,7 +166,20 @@ def _usage(gpus: _Gpus) -> Iterator[Metric]:
         shared.add_metric(_device(node, gpu), len(record.claims))
         cores.add_metric(_device(node, gpu), used_cores)
         share.add_metric(_device(node, gpu), used_mib / gpu.memory_mib if gpu.memory_mib else 0)
-    yield from (memory, shared, cores, share)
+    yield from (memory, shared, cores, share, _overview(gpus))
+
+
+def _overview(gpus: _Gpus) -> Metric:
+    family = GaugeMetricFamily(
+        "hami_node_gpu_overview",
+        "GPU overview on a certain node",
+        labels=("device_cores", "device_memory_limit", *_DEVICE),
+    )
+    for node, record in gpus:
+        gpu = record.capability
+        labels = [str(gpu.core_percent), str(gpu.memory_mib), *_device(node, gpu)]
+        family.add_metric(labels, _used(record)[0] * MIB)
+    return family
 
 
 def _used(record: GpuRecord) -> tuple[int, int]:

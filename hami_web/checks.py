@@ -1,0 +1,57 @@
+"""System checks of the settings, numbered ``hami.E…`` and ``hami.W…``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
+
+from hami_web.core.errors import CoreError
+from hami_web.core.policy import parse_scheduling_policy
+
+HTTP_TIMEOUT_S = 30
+"""kube-scheduler's usual ``httpTimeout`` for an extender, in seconds."""
+
+
+@register()
+def check_scheduling_policy(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E001: the policy file's scheduling section must be readable."""
+    try:
+        parse_scheduling_policy(settings.SCHEDULING_POLICY)
+    except CoreError as error:
+        return [Error(str(error), hint="See HAMI_POLICY_FILE.", id="hami.E001")]
+    return []
+
+
+@register()
+def check_tls_files(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E002: certificate and key come together and exist."""
+    paths = [settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY]
+    if not any(paths):
+        return []
+    if not all(path is not None and path.is_file() for path in paths):
+        text = "HAMI_EXTENDER_TLS_CERT, HAMI_EXTENDER_TLS_KEY: both must name existing files"
+        return [Error(text, id="hami.E002")]
+    return []
+
+
+@register()
+def check_bind_wait(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.W001: a bind must end before the scheduler gives up on it."""
+    if settings.BIND_WAIT_S < HTTP_TIMEOUT_S - 5:
+        return []
+    text = f"HAMI_BIND_WAIT_S: {settings.BIND_WAIT_S:g} s leaves no time for the writes of a bind"
+    hint = f"kube-scheduler's httpTimeout is {HTTP_TIMEOUT_S} s unless its configuration differs."
+    return [CheckWarning(text, hint=hint, id="hami.W001")]
+
+
+@register(Tags.security, deploy=True)
+def check_lasting_secret(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.W002: sessions signed with a secret of one process end with it."""
+    if settings.SECRET_KEY_IS_LASTING:
+        return []
+    text = "HAMI_SECRET_KEY is not set: a random one is used until this process ends"
+    return [CheckWarning(text, hint="The extender needs none; the web role does.", id="hami.W002")]
