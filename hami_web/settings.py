@@ -52,6 +52,16 @@ def _flag(name: str) -> bool:
     return text in {"true", "1"}
 
 
+def _choice(name: str, allowed: tuple[str, ...]) -> str:
+    """One of the allowed words, in any case; the first is the default."""
+    text = _text(name, allowed[0]).upper()
+    if text not in allowed:
+        raise ImproperlyConfigured(
+            f"{name}: {text!r} is not allowed; allowed: {', '.join(allowed)}"
+        )
+    return text
+
+
 def _path(name: str) -> Path | None:
     text = _text(name)
     return Path(text) if text else None
@@ -88,14 +98,12 @@ INSTALLED_APPS: list[str] = [
     "django.contrib.staticfiles",
 ]
 ROOT_URLCONF = "hami_web.urls"
-WSGI_APPLICATION = "hami_web.wsgi.application"
 DATABASES: dict[str, dict[str, object]] = {}
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
-# The extender reads bodies under limits of its own (extender/views.py).
-DATA_UPLOAD_MAX_MEMORY_SIZE = None
 
+LOG_LEVELS = ("INFO", "DEBUG", "WARNING", "ERROR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -103,7 +111,7 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _text("HAMI_LOG_LEVEL", "INFO").upper()},
+    "root": {"handlers": ["stderr"], "level": _choice("HAMI_LOG_LEVEL", LOG_LEVELS)},
 }
 
 # --- Kubernetes ---------------------------------------------------------------------------------
