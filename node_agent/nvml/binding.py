@@ -35,6 +35,8 @@ from node_agent.nvml.ports import (
 logger = logging.getLogger(__name__)
 
 CLOSE_WAIT_S = 10.0
+# NVML writes as many handles as there are and is not told the size: leave room for every id.
+_LEAST_ROOM = 16
 GI_PROFILE_NUMBERS = range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
 CI_PROFILE_NUMBERS = range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT)
 SHARED_ENGINES: int = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
@@ -153,7 +155,7 @@ def create_at(device: Any, profile_id: int, placement: Placement) -> Any:
 
 def gpu_instance_handles(device: Any, profile_id: int, room: int) -> tuple[Any, ...]:
     """Handles of the GPU instances of a profile; ``room`` is its largest instance count."""
-    array = (pynvml.c_nvmlGpuInstance_t * room)()
+    array = (pynvml.c_nvmlGpuInstance_t * max(room, _LEAST_ROOM))()
     count = ctypes.c_uint()
     call_nvml("nvmlDeviceGetGpuInstances", device, profile_id, array, ctypes.byref(count))
     return tuple(array[: count.value])
@@ -161,7 +163,7 @@ def gpu_instance_handles(device: Any, profile_id: int, room: int) -> tuple[Any, 
 
 def compute_instance_handles(gpu_instance: Any, profile_id: int, room: int) -> tuple[Any, ...]:
     """Handles of the compute instances of a profile; ``room`` is its largest instance count."""
-    array = (pynvml.c_nvmlComputeInstance_t * room)()
+    array = (pynvml.c_nvmlComputeInstance_t * max(room, _LEAST_ROOM))()
     count = ctypes.c_uint()
     function = "nvmlGpuInstanceGetComputeInstances"
     call_nvml(function, gpu_instance, profile_id, array, ctypes.byref(count))

@@ -82,10 +82,13 @@ def mig_mode(device: Any) -> tuple[bool | None, bool | None]:
 
 
 def _total_memory_mib(device: Any) -> int:
-    """With MIG on the total needs privilege; without it, the largest profile's memory stands in."""
+    """The largest profile's memory stands in where the total cannot be had.
+
+    With MIG on it needs privilege; some boards that share memory with the CPU report none.
+    """
     try:
         return int(call_nvml("nvmlDeviceGetMemoryInfo", device).total) // MIB
-    except DriverNoPermission:
+    except (DriverNoPermission, DriverNotSupported):
         return max((each.memory_mib for each in reported_profiles(device)), default=0)
 
 

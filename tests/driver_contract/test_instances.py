@@ -255,3 +255,18 @@ def test_of_equally_large_compute_profiles_the_original_is_taken(driver, gpu, mo
 
     monkeypatch.setattr(topology, "compute_profiles", with_revision)
     assert realize(driver, gpu, 0, 0, 8)[1].profile_id == 4
+
+
+def test_without_an_equally_large_compute_profile_the_largest_is_taken(driver, gpu, monkeypatch):
+    offered = topology.compute_profiles
+    monkeypatch.setattr(
+        topology, "compute_profiles", lambda model, profile: offered(model, profile)[:-1]
+    )
+    assert realize(driver, gpu, 0, 0, 8)[1].profile_id == 3
+
+
+def test_a_gpu_instance_that_offers_no_compute_profile_is_not_supported(driver, gpu, monkeypatch):
+    made = driver.create_gpu_instance(gpu, 19, Placement(0, 1))
+    monkeypatch.setattr(topology, "compute_profiles", lambda *_: ())
+    with pytest.raises(DriverNotSupported, match="offers no compute instance profile"):
+        driver.create_compute_instance(gpu, made.gpu_instance_id)

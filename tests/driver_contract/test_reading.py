@@ -181,3 +181,21 @@ def test_of_several_numbers_with_one_name_and_size_the_lowest_counts(
     assert 99 not in {each.profile_id for each in driver.profiles(gpu)}
     driver.create_gpu_instance(gpu, 99, Placement(0, 2))
     assert [each.profile_id for each in driver.instances(gpu)] == [99]
+
+
+def test_a_gpu_that_reports_no_memory_shows_that_of_its_largest_profile(node, driver, gpu):
+    node.fail("nvmlDeviceGetMemoryInfo", NvmlCode.NOT_SUPPORTED)
+    assert driver.gpu(gpu).memory_mib == 40320
+
+
+def test_a_listing_refused_with_the_mode_on_is_an_error_and_not_empty(node, driver, gpu):
+    node.fail("nvmlDeviceGetGpuInstances", NvmlCode.NOT_SUPPORTED, times=-1)
+    with pytest.raises(DriverNotSupported):
+        driver.instances(gpu)
+
+
+def test_a_mode_that_goes_off_while_instances_are_read_leaves_none(node, driver, gpu):
+    node.fail("nvmlDeviceGetGpuInstances", NvmlCode.NOT_SUPPORTED, times=-1)
+    # The first look at the mode finds it on, the second one does not.
+    node.fail("nvmlDeviceGetMigMode", NvmlCode.NOT_SUPPORTED, skip=1)
+    assert driver.instances(gpu) == ()

@@ -8,7 +8,9 @@ from ctypes import byref
 
 import pytest
 
-from node_agent.nvml.simulated import Fault, layout
+from node_agent.nvml.simulated import Fault, layout, mutations
+from node_agent.nvml.simulated.calling import SYMBOLS
+from node_agent.nvml.simulated.session_symbols import SESSION_FUNCTIONS
 
 MIB = 1 << 20
 
@@ -277,3 +279,60 @@ def timed(call, *arguments):
     start = time.monotonic()
     result = call(*arguments)
     return time.monotonic() - start, result
+
+
+def null(kind):
+    return None if kind in (ctypes.c_void_p, ctypes.c_char_p) else 0
+
+
+@pytest.mark.parametrize("name", sorted(set(SYMBOLS) - set(SESSION_FUNCTIONS) - {"nvmlShutdown"}))
+def test_null_pointers_are_refused_and_crash_nothing(session, name):
+    function = session._nvmlGetFunctionPointer(name)
+    assert function(*(null(kind) for kind in SYMBOLS[name].arguments)) == 2
+
+
+def test_an_error_inside_the_simulator_is_unknown_and_logged(session, device, monkeypatch, caplog):
+    monkeypatch.setattr(mutations, "create_gpu_instance", lambda *_: 1 / 0)
+    assert code_of(session, session.nvmlDeviceCreateGpuInstance, device, 19) == 999
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_gpu_tells_its_capability_and_how_it_is_attached(node, session, device):
+    assert session.nvmlDeviceGetCudaComputeCapability(device) == (8, 0)
+    assert session.nvmlDeviceGetVirtualizationMode(device) == 0
+    assert session.nvmlDeviceGetPersistenceMode(device) == 0
+    node.set_client(0)
+    assert session.nvmlDeviceGetPersistenceMode(device) == 1
+
+
+def test_a_mig_device_has_no_persistence_mode(node, session):
+    _, compute = node.create_instance(0, "1g.5gb", 0)
+    mig = session.nvmlDeviceGetHandleByUUID(compute.mig_uuid)
+    assert code_of(session, session.nvmlDeviceGetPersistenceMode, mig) == 3
+
+
+def test_a_uuid_of_neither_kind_is_invalid(session):
+    assert code_of(session, session.nvmlDeviceGetHandleByUUID, "CPU-1") == 2
+
+
+def test_an_index_past_the_last_gpu_is_invalid(session):
+    assert code_of(session, session.nvmlDeviceGetHandleByIndex, 2) == 2
+
+
+def test_a_text_buffer_that_is_too_short_is_refused(session, device):
+    function = session._nvmlGetFunctionPointer("nvmlDeviceGetName")
+    assert function(device, ctypes.create_string_buffer(8), 8) == 7
+
+
+def test_mig_devices_need_mig(node, session, device):
+    node.set_mig_mode(0, enabled=False)
+    assert session.nvmlDeviceGetMaxMigDeviceCount(device) == 0
+    assert code_of(session, session.nvmlDeviceGetMigDeviceHandleByIndex, device, 0) == 3
+
+
+def test_places_for_compute_instances_are_listed(node, session, device):
+    node.create_instance(0, "4g.20gb", 0, compute=False)
+    handle = session.nvmlDeviceGetGpuInstanceById(device, 1)
+    array, count = (session.c_nvmlComputeInstancePlacement_t * 8)(), ctypes.c_uint(8)
+    session.nvmlGpuInstanceGetComputeInstancePossiblePlacements(handle, 1, array, byref(count))
+    assert [(each.start, each.size) for each in array[: count.value]] == [(0, 2), (2, 2)]

@@ -11,12 +11,13 @@ from pathlib import Path
 from node_agent.nvml.codes import NvmlCode
 from node_agent.nvml.simulated.listings import LISTINGS
 from node_agent.nvml.simulated.lookups import GpuSpec
-from node_agent.nvml.simulated.node import PERSISTENCE_DAEMON, SimulatedNode
+from node_agent.nvml.simulated.node import SimulatedNode
 from node_agent.nvml.simulated.state import (
     DRIVER_STATES,
     ID_MAPS,
     MEMORY_FIGURES,
     PERMISSIONS,
+    PERSISTENCE_DAEMON,
     PROCESS_KINDS,
     UUID_MODES,
     Fault,

@@ -17,7 +17,12 @@ from node_agent.nvml.simulated.calling import (
 )
 from node_agent.nvml.simulated.handles import Kind
 from node_agent.nvml.simulated.mutations import Refusal, set_mig_mode
-from node_agent.nvml.simulated.state import ComputeInstance, Gpu, GpuInstance
+from node_agent.nvml.simulated.state import (
+    PERSISTENCE_DAEMON,
+    ComputeInstance,
+    Gpu,
+    GpuInstance,
+)
 
 _LEGACY_UUID = re.compile(r"MIG-(GPU-[0-9a-f-]+)/(\d+)/(\d+)")
 _VIRTUALIZATION_NONE, _VIRTUALIZATION_PASSTHROUGH, _VIRTUALIZATION_VGPU = 0, 1, 2
@@ -137,7 +142,10 @@ def virtualization_mode(call: Call, device: int | None, result: int | None) -> N
 
 @symbol("nvmlDeviceGetPersistenceMode", takes=(c_void_p, c_void_p))
 def persistence_mode(call: Call, device: int | None, result: int | None) -> None:
-    write_uint(result, "persistence-daemon" in call.gpu(device).clients)
+    gpu, instance, _ = call.device(device)
+    if instance is not None:
+        raise Refusal(NvmlCode.NOT_SUPPORTED)
+    write_uint(result, PERSISTENCE_DAEMON in gpu.clients)
 
 
 @symbol("nvmlDeviceGetMigMode", takes=(c_void_p, c_void_p, c_void_p))

@@ -21,6 +21,7 @@ from node_agent.nvml.simulated.lookups import (
     reorder,
 )
 from node_agent.nvml.simulated.state import (
+    PERSISTENCE_DAEMON,
     PROCESS_KINDS,
     ComputeInstance,
     Fault,
@@ -32,7 +33,6 @@ from node_agent.nvml.simulated.state import (
 )
 from node_agent.nvml.simulated.store import StateStore
 
-PERSISTENCE_DAEMON = "persistence-daemon"
 _FIRST_PID = 40_000
 
 

@@ -15,6 +15,7 @@ DRIVER_STATES = ("loaded", "not_loaded", "library_missing", "mismatch")
 UUID_MODES = ("deterministic", "random", "legacy")
 PROCESS_KINDS = ("compute", "graphics", "mps", "leaked")
 KILL_POINTS = ("", "before", "after")
+PERSISTENCE_DAEMON = "persistence-daemon"
 MEMORY_FIGURES = ("published", "variant")
 
 
