@@ -197,5 +197,5 @@ def test_a_listing_refused_with_the_mode_on_is_an_error_and_not_empty(node, driv
 def test_a_mode_that_goes_off_while_instances_are_read_leaves_none(node, driver, gpu):
     node.fail("nvmlDeviceGetGpuInstances", NvmlCode.NOT_SUPPORTED, times=-1)
     # The first look at the mode finds it on, the second one does not.
-    node.fail("nvmlDeviceGetMigMode", NvmlCode.NOT_SUPPORTED, skip=1)
+    node.fail("nvmlDeviceGetMigMode", NvmlCode.NOT_SUPPORTED, times=-1, skip=1)
     assert driver.instances(gpu) == ()
