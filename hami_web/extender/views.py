@@ -151,4 +151,7 @@ def _json(body: bytes) -> HttpResponse:
 
 
 def _plain(status: int, text: str) -> HttpResponse:
-    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
+    response = HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
+    # Django would log each 503 of a probe as an error.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # noqa: SLF001
+    return response

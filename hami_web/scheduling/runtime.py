@@ -66,7 +66,7 @@ class Runtime:
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
         locks = NodeLocks(cluster, changes)
         self.binder = Binder(cluster, self.state, locks, self.queue, wait_s=options.bind_wait_s)
-        self.waker = Waker(self.waiting, self._hold_if_free, cluster)
+        self.waker = Waker(self.waiting, self._hold_if_free, cluster, give_up=self.state.release)
         self.filter_durations = Durations()
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(

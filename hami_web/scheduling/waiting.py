@@ -101,7 +101,8 @@ class Waker:
     """A thread that, after a change of occupancy, wakes the waiting Pods that fit now.
 
     ``fits`` holds the devices of a Pod if they are free, so each next Pod is tried against what the
-    earlier ones took: never more are woken than can start.
+    earlier ones took: never more are woken than can start. ``give_up`` ends such a hold by UID when
+    its Pod could not be woken.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class Waker:
         fits: Callable[[Waiting], bool],
         cluster: ClusterWriter,
         *,
+        give_up: Callable[[str], None],
         limits: WakeLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -117,6 +119,7 @@ class Waker:
         self._waiting = waiting
         self._fits = fits
         self._cluster = cluster
+        self._give_up = give_up
         self._limits = limits or WakeLimits()
         self._clock = clock
         self._changed = threading.Event()
@@ -157,7 +160,6 @@ class Waker:
         now = self._clock()
         every = self._waiting.in_order()
         due = [waiting for waiting in every if waiting.not_before_s <= now]
-        later = [waiting.not_before_s - now for waiting in every if waiting.not_before_s > now]
         left = self._limits.woken_at_once
         for waiting in due[: self._limits.tried_at_once]:
             if left == 0 or self._stopped.is_set():
@@ -166,6 +168,7 @@ class Waker:
             if self._fits(waiting):
                 self._wake(waiting)
                 left -= 1
+        later = [waiting.not_before_s - now for waiting in every if waiting.not_before_s > now]
         return min([self._limits.idle_s, *later])
 
     def _wake(self, waiting: Waiting) -> None:
@@ -177,7 +180,9 @@ class Waker:
             self._cluster.annotate_pod(waiting.pod, {RETRY_AT: moment})
         except (NotFound, Conflict):
             self._waiting.drop(waiting.pod.uid)
+            self._give_up(waiting.pod.uid)
         except ClusterError as error:
+            self._give_up(waiting.pod.uid)
             logger.warning("Pod %s: waking it: %s", waiting.pod.full_name, error)
         else:
             self.woken += 1

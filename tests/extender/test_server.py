@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
+import json
 import statistics
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 
 from hami_web.simulator.faults import RequestMatch
 from tests.extender.conftest import ROOT, Extender
+from tests.extender.samples import golden
 
 
 def test_health_is_answered_and_nothing_is_decided_before_the_first_list(
@@ -111,3 +114,9 @@ def test_a_wrong_setting_is_named(variable, value, text):
     )
     assert result.returncode != 0
     assert text in result.stderr
+
+
+def test_a_review_is_answered_by_the_running_server(extender):
+    sample = golden("admission-replicaset.json")
+    response = extender.post("/webhook", sample["request"])["response"]
+    assert json.loads(base64.b64decode(response["patch"])) == sample["patch"]
