@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from hami_web.core.annotations import MODE_MIG
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
 from hami_web.core.hami import HamiPlanner, HamiRule
@@ -163,8 +162,8 @@ class Selection:
 def unaccepted(
     gpu: GpuCapability, selector: GpuSelector, *, accepts_mig: bool = True
 ) -> Reason | None:
-    """Why a Pod does not accept a GPU, by HAMi's order of checks; None when it does."""
-    if not accepts_mig or gpu.mode != MODE_MIG or not selector.accepts_type(gpu.model):
+    """Why a Pod does not accept a GPU in MIG mode, by HAMi's order of checks, or None."""
+    if not accepts_mig or not selector.accepts_type(gpu.model):
         return Reason.TYPE_MISMATCH
     if not selector.accepts_uuid(gpu.uuid):
         return Reason.UUID_MISMATCH

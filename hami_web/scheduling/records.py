@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hami_web.core.annotations import MODE_MIG
 from hami_web.core.blocked import BlockedInterval
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
@@ -95,6 +96,8 @@ class GpuRecord:
             return Reason.NOT_HEALTHY
         if self.cordoned:
             return Reason.CORDONED
+        if self.capability.mode != MODE_MIG:
+            return Reason.TYPE_MISMATCH
         if self.conflicted:
             return Reason.CONFLICT
         return None
