@@ -60,6 +60,14 @@ class Publisher:
         self._offer(discovered)
         return self._write(encode_registration(discovered.capability), encode_blocked(blocked))
 
+    def shortcoming(self, *, written: bool) -> str:
+        """What keeps the node from taking work after a pass, or an empty text."""
+        discovered = self._inventory.discovered
+        if discovered is not None and not discovered.capability.gpus:
+            first = str(discovered.problems[0]) if discovered.problems else "the node has no GPU"
+            return f"no device is offered: {first}"
+        return "" if written else "the node's annotations could not be written"
+
     def withdraw(self, reason: str) -> None:
         """Offer nothing, to the kubelet and to the scheduler, and say why."""
         self._offer(Discovered(NodeCapability(()), (GpuProblem("node", reason),)))

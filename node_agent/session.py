@@ -132,7 +132,7 @@ class Session:
             if stop.is_set():
                 return
             written = self._parts.publisher.publish(self._driver, self._instances)
-            ready("" if written else "the node's annotations could not be written")
+            ready(self._parts.publisher.shortcoming(written=written))
             self._changed.wait(
                 config.discovery_seconds
                 if written
