@@ -7,7 +7,8 @@ from django.urls import URLPattern, path
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from hami_web.metrics.collectors import OccupancyCollector, SchedulingCollector
+from hami_web.metrics.activity import SchedulingCollector
+from hami_web.metrics.occupancy import OccupancyCollector
 from hami_web.scheduling.runtime import Runtime
 
 

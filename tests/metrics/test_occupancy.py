@@ -20,7 +20,7 @@ from hami_web.core.capability import NodeCapability
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.registration import encode_registration
 from hami_web.core.reservation import RuntimeIdentity, encode_allocations
-from hami_web.metrics.collectors import OccupancyCollector
+from hami_web.metrics.occupancy import OccupancyCollector
 from hami_web.scheduling.state import ClusterState
 from tests.builders import GPU_B, a100_40gb, reservation
 
