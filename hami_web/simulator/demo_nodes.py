@@ -1,0 +1,94 @@
+"""One node of the demo: simulated NVML and kubelet, and a real node agent between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from hami_web.core import annotations as keys
+from hami_web.simulator.client import ApiClient, Endpoint
+from hami_web.simulator.demo_observe import SeenInstance, create_node, list_instances
+from hami_web.simulator.demo_plan import NAMESPACE, NodePlan
+from hami_web.simulator.demo_processes import Children
+from hami_web.simulator.documents import annotations_of, lookup
+from hami_web.simulator.kubelet import NodeConfig, SimulatedKubelet
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DEVICE_CONFIG: Final = ROOT / "deploy/device-config.yaml"
+LABELS: Final = {"gpu": "on"}
+_RECLAIM_SECONDS: Final = "2"
+"""Shorter than in earnest, so that a story need not wait for what the watch has missed."""
+
+
+class DemoNode:
+    """A node from :meth:`start` to :meth:`stop`; everything it keeps is under its folder."""
+
+    def __init__(self, plan: NodePlan, folder: Path, children: Children) -> None:
+        self.name = plan.name
+        self.gpu_uuids: tuple[str, ...] = ()
+        self._plan = plan
+        self._folder = folder / plan.name
+        self._nvml = self._folder / "nvml" / plan.name
+        self._children = children
+        self._environment: Mapping[str, str] = {}
+        self._kubelet: SimulatedKubelet | None = None
+
+    def start(self, endpoint: Endpoint, kubeconfig: Path) -> None:
+        """Make the hardware, start the kubelet, start the agent."""
+        plugins = self._folder / "device-plugins"
+        for folder in (plugins, self._folder / "agent", self._folder / "sys"):
+            folder.mkdir(parents=True)
+        self.gpu_uuids = create_node(self._nvml, self._plan.gpus, self._plan.id_map)
+        self._kubelet = SimulatedKubelet(endpoint, NodeConfig(self.name, plugins, LABELS))
+        self._kubelet.start()
+        self._environment = {
+            "NODE_NAME": self.name,
+            "KUBECONFIG": str(kubeconfig),
+            "HAMI_SIMULATED_NVML": str(self._nvml),
+            "HAMI_DEVICE_CONFIG": str(DEVICE_CONFIG),
+            "HAMI_DEVICE_PLUGIN_DIR": str(plugins),
+            "HAMI_STATE_DIR": str(self._folder / "agent"),
+            "HAMI_SYSFS": str(self._folder / "sys"),
+            "HAMI_RECLAIM_SECONDS": _RECLAIM_SECONDS,
+            "HAMI_LOG_FORMAT": "text",
+        }
+        self.start_agent()
+
+    def stop(self) -> None:
+        """Stop the kubelet; the agent is stopped with the other programs."""
+        if self._kubelet is not None:
+            self._kubelet.stop()
+
+    def start_agent(self) -> None:
+        """Start the node's agent, with the state that an earlier one left."""
+        self._children.start(self._agent, ["-m", "node_agent"], self._environment)
+
+    def kill_agent(self) -> None:
+        """SIGKILL."""
+        self._children.kill(self._agent)
+
+    def is_offered(self, api: ApiClient) -> bool:
+        """The capability is published, and the kubelet offers healthy devices."""
+        node = api.get(f"/api/v1/nodes/{self.name}")
+        offered = (lookup(node, "status.allocatable") or {}).get(keys.RESOURCE_COUNT, "0")
+        published = annotations_of(node).get(keys.NODE_REGISTER, "[]")
+        return published != "[]" and int(offered) > 0
+
+    def finish(self, pod_name: str) -> None:
+        """Let the containers of a Pod end with success."""
+        if self._kubelet is not None:
+            self._kubelet.complete(NAMESPACE, pod_name)
+
+    def container_env(self, pod_uid: str, container: str) -> Mapping[str, str]:
+        """What the container sees of its devices."""
+        found = self._kubelet.container_env(pod_uid, container) if self._kubelet else None
+        return found or {}
+
+    def instances(self) -> tuple[SeenInstance, ...]:
+        """What NVML has, listed afresh."""
+        return list_instances(self._nvml)
+
+    @property
+    def _agent(self) -> str:
+        return f"agent-{self.name}"

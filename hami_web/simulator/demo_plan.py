@@ -1,0 +1,85 @@
+"""What the demo's cluster is made of, and the Pods that its stories create."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hami_web.core import annotations as keys
+from hami_web.simulator.documents import JsonObject
+from hami_web.simulator.kubelet import STOP_SECONDS
+
+NAMESPACE: Final = "demo"
+CONTAINER: Final = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """A node to simulate: GPU models by key, and which GPU-instance ids the driver gives."""
+
+    name: str
+    gpus: tuple[str, ...]
+    id_map: str = "identity"
+
+    @property
+    def description(self) -> str:
+        counts = {model: self.gpus.count(model) for model in self.gpus}
+        gpus = ", ".join(f"{count} {model}" for model, count in counts.items())
+        return f"{self.name} ({gpus})"
+
+
+A100: Final = "a100-sxm4-40gb"
+H100: Final = "h100-sxm5-80gb"
+
+SHOW_NODES: Final = (
+    NodePlan("gpu-a100-1", (A100, A100)),
+    # On some driver versions an H100 numbers its instances the other way round; one of these does.
+    NodePlan("gpu-h100-1", (H100, H100), id_map="mixed"),
+    NodePlan("gpu-a30-1", ("a30",) * 4),
+    NodePlan("gpu-rtx-1", ("rtx-pro-6000-se",)),
+)
+CHECK_NODES: Final = (
+    NodePlan("gpu-a100-1", (A100,)),
+    NodePlan("gpu-h100-1", (H100,), id_map="swapped"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlan:
+    """A Pod with one container that wants equal MIG devices.
+
+    ``memory_mib`` is asked for per device, in MiB; ``gpu_type`` is part of a model's name;
+    ``stop_s`` is how long its container takes to end when the Pod is deleted, in seconds.
+    """
+
+    name: str
+    memory_mib: int
+    devices: int = 1
+    gpu_type: str = ""
+    stop_s: float = 0.0
+
+    @property
+    def wish(self) -> str:
+        """What it asks for, in words."""
+        what = f"{self.memory_mib} MiB of GPU memory"
+        return what if self.devices == 1 else f"{self.devices} devices with {what} each"
+
+    def document(self) -> JsonObject:
+        """The Pod as it is created."""
+        annotations = {keys.POD_MODE: keys.MODE_MIG, STOP_SECONDS: f"{self.stop_s:g}"}
+        if self.gpu_type:
+            annotations[keys.POD_USE_GPU_TYPE] = self.gpu_type
+        limits = {
+            keys.RESOURCE_COUNT: str(self.devices),
+            keys.RESOURCE_MEMORY: str(self.memory_mib),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": self.name, "annotations": annotations},
+            "spec": {
+                "containers": [
+                    {"name": CONTAINER, "image": "demo/job:1", "resources": {"limits": limits}}
+                ]
+            },
+        }

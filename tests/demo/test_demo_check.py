@@ -1,0 +1,114 @@
+"""The demo as a person runs it: its own process, nothing mocked."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hami_web.simulator.demo_check import STEPS
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
+
+def start(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "manage.py"), "demo", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Command lines of programs whose environment or arguments name the folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in words and int(entry.name) != os.getpid():
+            found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
+    return found
+
+
+def line_with(process: subprocess.Popen[str], text: str) -> str:
+    lines = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return line
+    pytest.fail(f"no line with {text!r} in:\n{''.join(lines)}")
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    process = start(tmp_path, "--port", "0", "--pause", "0.05")
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_check_observes_every_step_and_leaves_nothing(tmp_path: Path) -> None:
+    process = start(tmp_path, "--check")
+    output, _ = process.communicate(timeout=55)
+    assert process.returncode == 0, output
+    told = [line.split("s  ", 1)[1] for line in output.splitlines()]
+    steps = [line for line in told if line.startswith(("ok ", "FAILED"))]
+    assert [step[7:19].strip() for step in steps] == [name for name, _ in STEPS]
+    assert all(step.startswith("ok") for step in steps)
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_a_busy_port_is_named_with_the_option_that_chooses_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start(tmp_path, "--port", str(port))
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert f"port {port} on 127.0.0.1 cannot be used" in output
+    assert "--port" in output
+    assert "Traceback" not in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_shows_its_page_and_stops_on_a_signal(
+    demo: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    url = re.search(r"http://\S+", line_with(demo, "The dashboard is at"))[0]
+    line_with(demo, " at 0:")
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        assert b'<article class="gpu"' in answer.read()
+    demo.send_signal(signal.SIGTERM)
+    output, _ = demo.communicate(timeout=20)
+    assert demo.returncode == 0, output
+    assert "nothing is left behind" in output
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_nothing_outlives_a_demo_that_is_killed(
+    demo: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    line_with(demo, "the cluster is ready")
+    assert len(processes_of(tmp_path)) > 5
+    demo.kill()
+    demo.communicate()
+    deadline = time.monotonic() + 10
+    while processes_of(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(tmp_path) == []
