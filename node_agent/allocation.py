@@ -27,7 +27,7 @@ from node_agent.errors import (
 from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.nvml.ports import DriverError
-from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner
 from node_agent.pods import ObservedPod
 from node_agent.reservations import (
     ContainerReservation,
@@ -39,11 +39,11 @@ from node_agent.reservations import (
     same_claims,
     waiting_container,
 )
+from node_agent.turn import PodFinder, Turn, records_for
 
 logger = logging.getLogger(__name__)
 
 _PATCH_ATTEMPTS: Final = 5
-_PHASES_IN_FLIGHT: Final = (keys.BIND_PHASE_ALLOCATING, keys.BIND_PHASE_SUCCESS)
 _ROLLBACK_SECONDS: Final = 10.0
 _UNCLEAR: Final = frozenset({0, 409, 500, 502, 503, 504})
 
@@ -67,9 +67,16 @@ class Allocator:
     """The use-case behind the kubelet's Allocate. Calls are served one after another."""
 
     def __init__(
-        self, cluster: Cluster, instances: InstanceManager, clearance: Clearance, node: str
+        self,
+        cluster: Cluster,
+        instances: InstanceManager,
+        clearance: Clearance,
+        *,
+        node: str,
+        resource: str,
     ) -> None:
         self._cluster = cluster
+        self._finder = PodFinder(cluster, node, resource)
         self._instances = instances
         self._clearance = clearance
         self._node = node
@@ -87,21 +94,22 @@ class Allocator:
             raise DeadlineExceeded("another Allocate on this node took too long")
         try:
             ids = tuple(sorted(device_ids))
-            pod = self._pod_to_serve(ids)
-            self.serving = pod.uid
-            repeated = self._repeated(pod, ids)
-            if repeated is not None:
-                return self._answer_again(pod, repeated, deadline)
-            return self._serve(pod, ids, deadline)
+            earlier = records_for(self._instances.records(), ids)
+            turn = self._finder.find(len(ids), earlier)
+            self.serving = turn.pod.uid
+            if self._is_repetition(turn.pod, ids, earlier):
+                return self._answer_again(turn, earlier, deadline)
+            return self._serve(turn, ids, deadline)
         finally:
             self.serving = ""
             self._turn.release()
 
-    def _serve(self, pod: ObservedPod, ids: tuple[str, ...], deadline: Deadline) -> Allocated:
+    def _serve(self, turn: Turn, ids: tuple[str, ...], deadline: Deadline) -> Allocated:
+        pod = turn.pod
         try:
             reservation = self._reservation(pod, len(ids))
             realized = self._realize(reservation, ids, deadline)
-            self._record(pod, reservation, realized)
+            self._record(turn, reservation, realized)
         except NoPodToServe:
             raise
         except (AgentError, DriverError):
@@ -122,78 +130,25 @@ class Allocator:
             )
         return container_reservation(pod, index, requested)
 
-    def _pod_to_serve(self, ids: tuple[str, ...]) -> ObservedPod:
-        """The one Pod this call can be for. Raises :class:`NoPodToServe`."""
-        lock = nodelock.holder(self._cluster.node())
-        if lock is None:
-            return self._served_before(ids)
-        if not lock.pod_name:
-            raise NoPodToServe(f"the lock of node {self._node} names no Pod")
-        pod = self._cluster.pod(lock.namespace, lock.pod_name)
-        if pod is None:
-            raise NoPodToServe(
-                f"Pod {lock.namespace}/{lock.pod_name} holds the lock of node {self._node} and "
-                "does not exist"
-            )
-        served = any(record.owner.pod_uid == pod.uid for record in self._records_of(ids))
-        # A call that was interrupted after its patch is repeated with the same ids.
-        self._check(pod, _PHASES_IN_FLIGHT if served else (keys.BIND_PHASE_ALLOCATING,))
-        return pod
-
-    def _check(self, pod: ObservedPod, bind_phases: Sequence[str]) -> None:
-        assigned = pod.annotations.get(keys.POD_NODE, "")
-        bind_phase = pod.annotations.get(keys.POD_BIND_PHASE, "")
-        wrong = ""
-        if pod.node != self._node or assigned != self._node:
-            wrong = f"runs on {pod.node!r} and is reserved on {assigned!r}, not on {self._node!r}"
-        elif pod.phase != "Pending" or pod.deleting:
-            wrong = f"is {'being deleted' if pod.deleting else pod.phase}, not Pending"
-        elif bind_phase not in bind_phases:
-            wrong = f"has bind phase {bind_phase!r}, not {' or '.join(bind_phases)}"
-        if wrong:
-            raise NoPodToServe(f"Pod {pod.key}, whose turn it is on node {self._node}, {wrong}")
-
-    def _served_before(self, ids: tuple[str, ...]) -> ObservedPod:
-        """Nobody holds the lock: only a repetition of a call that succeeded can be served."""
-        records = self._records_of(ids)
-        pod = self._cluster.pod(records[0].namespace, records[0].pod_name) if records else None
-        if pod is None or pod.uid != records[0].owner.pod_uid or pod.states:
-            raise NoPodToServe(
-                f"no Pod holds the lock of node {self._node}; Pods that ask for GPUs must be "
-                "placed by the scheduler with the HAMi extender (spec.schedulerName)"
-            )
-        self._check(pod, (keys.BIND_PHASE_SUCCESS,))
-        return pod
-
-    def _repeated(
-        self, pod: ObservedPod, ids: tuple[str, ...]
-    ) -> tuple[InstanceRecord, ...] | None:
-        """Records of an earlier call with the same ids, whose container waits no longer."""
-        records = self._records_of(ids)
-        if not records or any(r.owner.pod_uid != pod.uid for r in records):
-            return None
-        if any(r.identity is None for r in records) or len(records) != len(ids):
-            return None
+    @staticmethod
+    def _is_repetition(
+        pod: ObservedPod, ids: tuple[str, ...], earlier: tuple[InstanceRecord, ...]
+    ) -> bool:
+        """True when an earlier call with these ids was served, and its container waits no more."""
+        mine = all(r.owner.pod_uid == pod.uid and r.identity is not None for r in earlier)
+        if not earlier or not mine or len(earlier) != len(ids):
+            return False
         waiting, listed = waiting_container(pod)
-        return None if listed and waiting == records[0].owner.container_index else records
-
-    def _records_of(self, ids: tuple[str, ...]) -> tuple[InstanceRecord, ...]:
-        """Realized instances that were made for exactly these kubelet ids, of one container."""
-        records = [
-            record
-            for record in self._instances.records()
-            if record.device_ids == ids and record.state is RecordState.REALIZED
-        ]
-        containers = {(r.owner.pod_uid, r.owner.container_index) for r in records}
-        return tuple(sorted(records, key=lambda r: r.owner)) if len(containers) == 1 else ()
+        return not (listed and waiting == earlier[0].owner.container_index)
 
     def _answer_again(
-        self, pod: ObservedPod, records: tuple[InstanceRecord, ...], deadline: Deadline
+        self, turn: Turn, records: tuple[InstanceRecord, ...], deadline: Deadline
     ) -> Allocated:
+        pod = turn.pod
         index = records[0].owner.container_index
         reservation = container_reservation(pod, index, len(records))
         realized = self._realize(reservation, records[0].device_ids, deadline)
-        self._finish(pod)
+        self._finish(turn, pod)
         return Allocated(
             pod.key, tuple(realized[claim.owner].mig_uuid for claim in reservation.claims)
         )
@@ -220,7 +175,7 @@ class Allocator:
 
     def _record(
         self,
-        pod: ObservedPod,
+        turn: Turn,
         reservation: ContainerReservation,
         realized: dict[Owner, RuntimeIdentity],
     ) -> None:
@@ -229,11 +184,11 @@ class Allocator:
         An instance whose annotation could not be written is taken back.
         """
         try:
-            updated = self._patch(pod, reservation, realized)
+            updated = self._patch(turn.pod, reservation, realized)
         except (AgentError, DriverError):
             self._undo(reservation.claims)
             raise
-        self._finish(updated)
+        self._finish(turn, updated)
 
     def _patch(
         self,
@@ -268,9 +223,9 @@ class Allocator:
             raise ReservationMismatch(f"the reservation of Pod {pod.key} changed during Allocate")
         return fresh
 
-    def _finish(self, pod: ObservedPod) -> None:
+    def _finish(self, turn: Turn, pod: ObservedPod) -> None:
         if pod.annotations.get(keys.POD_BIND_PHASE) == keys.BIND_PHASE_SUCCESS:
-            nodelock.unlock(self._cluster, pod.namespace, pod.name)
+            nodelock.unlock(self._cluster, pod.namespace, pod.name, turn.node)
 
     def _undo(self, claims: Sequence[Claim]) -> None:
         """Take instances back, last first. What resists stays on record for the reclaimer."""

@@ -81,10 +81,17 @@ class Cluster:
 
     def pods(self) -> PodList:
         """All Pods of the node, every page of them. Raises :class:`ClusterError` otherwise."""
+        return self._list(f"spec.nodeName={self._node}")
+
+    def pending_pods(self) -> tuple[ObservedPod, ...]:
+        """The node's Pods of phase Pending."""
+        return self._list(f"spec.nodeName={self._node},status.phase=Pending").pods
+
+    def _list(self, selector: str) -> PodList:
         found: list[ObservedPod] = []
         token = ""
         for _page in range(_PAGES_MOST):
-            query = {"fieldSelector": f"spec.nodeName={self._node}", "limit": str(_PAGE)}
+            query = {"fieldSelector": selector, "limit": str(_PAGE)}
             if token:
                 query["continue"] = token
             page = _decoded(decoding.pod_page, self._json("GET", "/api/v1/pods", query))
@@ -146,7 +153,12 @@ class Cluster:
                 headers=headers,
                 timeout=timeout,
                 preload_content=False,
-                retries=urllib3.Retry(connect=1, read=1 if body is None else 0, redirect=0),
+                retries=urllib3.Retry(
+                    connect=1,
+                    read=1 if body is None else 0,
+                    redirect=0,
+                    respect_retry_after_header=False,
+                ),
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(0, f"{method} {path}: no answer: {error}") from error

@@ -79,6 +79,7 @@ def pod(document: object) -> ObservedPod:
         labels=_texts(metadata, "labels", "Pod.metadata"),
         containers=_container_names(spec, "initContainers") + app,
         app_containers=app,
+        limits=_limits(spec, "initContainers") + _limits(spec, "containers"),
         states=_states(status),
     )
 
@@ -135,6 +136,19 @@ def _container_names(spec: Mapping[str, object], key: str) -> tuple[str, ...]:
     items = wire.as_array(spec.get(key) or [], f"Pod.spec.{key}")
     return tuple(
         _text(wire.as_object(item, f"Pod.spec.{key}"), "name", f"Pod.spec.{key}") for item in items
+    )
+
+
+def _limits(spec: Mapping[str, object], key: str) -> tuple[Mapping[str, str], ...]:
+    """Resource limits of each container; quantities as text, however they were written."""
+    return tuple(
+        {
+            name: str(quantity)
+            for name, quantity in _optional_object(
+                _optional_object(wire.as_object(item, key), "resources", key), "limits", key
+            ).items()
+        }
+        for item in wire.as_array(spec.get(key) or [], f"Pod.spec.{key}")
     )
 
 

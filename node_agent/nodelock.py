@@ -28,15 +28,17 @@ def holder(node: ObservedNode) -> NodeLock | None:
         raise NoPodToServe(f"the lock of node {node.name} cannot be read: {error}") from error
 
 
-def unlock(cluster: Cluster, namespace: str, pod_name: str) -> bool:
+def unlock(
+    cluster: Cluster, namespace: str, pod_name: str, known: ObservedNode | None = None
+) -> bool:
     """Take the lock off the node if this Pod still holds it.
 
-    Returns False when that could not be done now; the reclaimer tries again. A lock that another
-    Pod holds is left alone.
+    ``known`` is a reading of the node from before, which saves reading it again. Returns False
+    when that could not be done now; the reclaimer tries again. A lock of another Pod is left alone.
     """
     for _attempt in range(_ATTEMPTS):
         try:
-            node = cluster.node()
+            node, known = known or cluster.node(), None
             lock = holder(node)
             if lock is None or not lock.held_by(namespace, pod_name):
                 return True

@@ -17,7 +17,11 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """One Pod. ``containers`` counts init and app containers; ``states`` is by container name."""
+    """One Pod.
+
+    ``containers`` are init containers first, then app containers; ``limits`` are theirs, in the
+    same order; ``states`` is by container name.
+    """
 
     namespace: str
     name: str
@@ -30,6 +34,7 @@ class ObservedPod:
     labels: Mapping[str, str]
     containers: tuple[str, ...]
     app_containers: tuple[str, ...]
+    limits: tuple[Mapping[str, str], ...]
     states: Mapping[str, ContainerState]
 
     @property

@@ -17,7 +17,7 @@ from hami_web.core import annotations as keys
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent import nodelock
 from node_agent.cluster import Cluster
-from node_agent.errors import AgentError, ClusterError, NoPodToServe
+from node_agent.errors import AgentError, ClusterConflict, ClusterError, NoPodToServe
 from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.metrics import AgentMetrics
@@ -183,16 +183,13 @@ class Reclaimer:
         if lock is None or not lock.pod_name:
             return
         pod = self._cluster.pod(lock.namespace, lock.pod_name)
-        if pod is not None and pod.uid == self._serving():
+        if pod is not None and (pod.uid == self._serving() or not _needs_no_lock(pod, node)):
             return
-        done = pod is not None and pod.node == node.name
-        done = (
-            done
-            and pod is not None
-            and (pod.annotations.get(keys.POD_BIND_PHASE) == keys.BIND_PHASE_SUCCESS)
-        )
-        if pod is None or pod.over or done:
+        try:
             self._cluster.patch_node({keys.NODE_LOCK: None}, node.resource_version)
+        except ClusterConflict:
+            self.wake()
+        else:
             logger.info("released the node lock of %s/%s", lock.namespace, lock.pod_name)
 
     def _pause(self, interval: float) -> float:
@@ -200,3 +197,9 @@ class Reclaimer:
         if due is None:
             return interval
         return min(interval, max(_BACKOFF_FIRST_SECONDS, due - time.monotonic()))
+
+
+def _needs_no_lock(pod: ObservedPod, node: ObservedNode) -> bool:
+    """True for a Pod that is over, and for one whose every container was served here."""
+    served = pod.annotations.get(keys.POD_BIND_PHASE) == keys.BIND_PHASE_SUCCESS
+    return pod.over or (served and pod.node == node.name)

@@ -63,7 +63,11 @@ class Session:
             serving=lambda: self._allocator.serving,
         )
         self._allocator = Allocator(
-            parts.cluster, self._instances, self._reclaimer, config.node_name
+            parts.cluster,
+            self._instances,
+            self._reclaimer,
+            node=config.node_name,
+            resource=config.resource_name,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
 

@@ -92,7 +92,7 @@ class KubeletRegistration:
         server = grpc.server(
             ThreadPoolExecutor(max_workers=_SERVER_THREADS, thread_name_prefix="deviceplugin"),
         )
-        api_grpc.add_DevicePluginServicer_to_server(self._service, server)  # type: ignore[no-untyped-call]
+        api_grpc.add_DevicePluginServicer_to_server(self._service, server)
         if not server.add_insecure_port(f"unix:{self.socket}"):
             raise OSError(f"cannot listen on {self.socket}")
         server.start()
@@ -111,7 +111,7 @@ class KubeletRegistration:
 
     def _register(self) -> None:
         with grpc.insecure_channel(f"unix:{self._folder / _KUBELET_SOCKET}") as channel:
-            stub = api_grpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+            stub = api_grpc.RegistrationStub(channel)
             stub.Register(
                 api.RegisterRequest(
                     version=_VERSION,

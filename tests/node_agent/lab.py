@@ -106,10 +106,12 @@ class Lab:
         found = self.hardware.gpu(index).instances
         return sorted((item.start, item.size) for item in found)
 
-    def create_pod(self, name: str, containers: int = 1) -> dict[str, Any]:
+    def create_pod(self, name: str, *devices: int) -> dict[str, Any]:
+        """A Pod with one container for each number of devices; none means one without."""
         spec = {
             "containers": [
-                {"name": f"c{index}", "image": "lab/pause"} for index in range(containers)
+                {"name": f"c{index}", "image": "lab/pause", "resources": limits_of(count)}
+                for index, count in enumerate(devices or (0,))
             ]
         }
         return self.client.create(
@@ -119,7 +121,7 @@ class Lab:
 
     def reserve(self, name: str, *containers: Sequence[Device], lock: bool = True) -> str:
         """Create a Pod, lock the node for it and bind it with its reservation; returns the UID."""
-        uid = self.create_pod(name, len(containers))["metadata"]["uid"]
+        uid = self.create_pod(name, *map(len, containers))["metadata"]["uid"]
         if lock:
             self.lock(name)
         self.bind(name, reservation_annotations(self.gpus, containers))
@@ -229,6 +231,10 @@ class Lab:
                 if process.poll() is None:
                     process.send_signal(signal.SIGKILL)
                 process.wait(10)
+
+
+def limits_of(devices: int) -> dict[str, Any]:
+    return {"limits": {"nvidia.com/gpu": str(devices)}} if devices else {}
 
 
 def reservation_annotations(

@@ -70,6 +70,38 @@ def test_a_pod_that_disagrees_is_refused_and_left_as_it_is(
         assert lab.annotations("job") == before
 
 
+def test_a_rival_that_bypassed_the_scheduler_makes_the_call_ambiguous(lab: Lab) -> None:
+    with lab.agent():
+        lab.create_pod("rival", 1)
+        lab.bind("rival", {})
+        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+        code, text = refused(lab)
+        assert code is FAILED
+        assert "Pod default/rival is on node gpu-n1 without a reservation" in text
+        assert lab.placements() == []
+        lab.set_status("rival", "Failed")
+        lab.kubelet.allocate(lab.ids()[0])
+        assert lab.placements() == [(6, 1)]
+
+
+def test_a_pod_that_was_served_is_no_rival(lab: Lab) -> None:
+    with lab.agent():
+        for number in range(2):
+            lab.reserve(f"job-{number}", [(0, "1g.5gb", number, 1)])
+            lab.kubelet.allocate(lab.ids(2)[number])
+        assert lab.placements() == [(0, 1), (1, 1)]
+
+
+def test_a_failing_second_container_leads_to_the_reclaim_of_the_first(lab: Lab) -> None:
+    with lab.agent(HAMI_RECLAIM_SECONDS="600"):
+        lab.hardware.create_instance(0, "3g.20gb", 4)
+        lab.reserve("job", [(0, "1g.5gb", 0, 1)], [(0, "3g.20gb", 4, 4)])
+        lab.kubelet.allocate(lab.ids()[0])
+        refused(lab, lab.ids(2)[1])
+        lab.set_status("job", "Failed")
+        wait_until(lambda: lab.placements() == [(4, 4)], "reclaimed without a deletion", 1.0)
+
+
 def with_allocations(text: str) -> Callable[[Lab], None]:
     return lambda lab: lab.annotate(
         "job", {keys.POD_MIG_ALLOCATIONS: text.replace("GPU0", lab.gpus[0])}
