@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import itertools
-import re
 import threading
 from dataclasses import dataclass
 
 from hami_web.simulator import problems
+from hami_web.simulator.documents import decode
 from hami_web.simulator.requests import Address, ApiRequest
 from hami_web.simulator.selectors import Predicate, everything, field_predicate, label_predicate
 from hami_web.simulator.store import Store, StoredObject
@@ -18,9 +18,6 @@ _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter."
 )
-
-
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +74,10 @@ class Lists:
             raise problems.bad_request(
                 "specifying resource version is not allowed when using continue"
             )
-        if not _TOKEN.fullmatch(token):
-            raise problems.bad_request("continue key is not valid: illegal base64 data")
+        try:
+            decode(base64.urlsafe_b64decode(token))
+        except ValueError as error:
+            raise problems.bad_request(f"continue key is not valid: {error}") from error
         with self._lock:
             rest = self._pages.get(token)
         if rest is None:

@@ -37,10 +37,22 @@ def test_a_page_of_a_selecting_list_does_not_count_what_remains(kube: Kube) -> N
     assert "remainingItemCount" not in kube.client.get(kube.pods, params)["metadata"]
 
 
-def test_a_token_that_is_none_is_refused(kube: Kube) -> None:
+@pytest.mark.parametrize("token", ["%%%", "abc", "YWJj"])
+def test_a_token_that_is_none_is_refused(kube: Kube, token: str) -> None:
     with pytest.raises(ApiError, match="continue key is not valid") as caught:
-        kube.client.get(kube.pods, {"limit": "1", "continue": "%%%"})
+        kube.client.get(kube.pods, {"limit": "1", "continue": token})
     assert caught.value.code == 400
+
+
+def test_a_token_older_than_the_history_is_gone(kube: Kube) -> None:
+    for name in ("a", "b"):
+        kube.make_pod(name)
+    token = kube.client.get(kube.pods, {"limit": "1"})["metadata"]["continue"]
+    kube.make_pod("c")
+    kube.forget_history()
+    with pytest.raises(ApiError, match="continue parameter is too old") as caught:
+        kube.client.get(kube.pods, {"limit": "1", "continue": token})
+    assert (caught.value.code, caught.value.reason) == (410, "Expired")
 
 
 def test_the_list_names_kind_and_version(kube: Kube) -> None:

@@ -71,10 +71,11 @@ def test_a_bound_pod_appears_in_the_watch_of_its_node(kube: Kube) -> None:
 
 @pytest.mark.slow
 def test_a_bookmark_comes_before_the_watch_ends(kube: Kube) -> None:
+    kube.needs_minor(21, "since 1.20 was seen to send none within ten seconds")
     made = kube.make_pod("a")
     version = made["metadata"]["resourceVersion"]
     asked = {"allowWatchBookmarks": "true", "resourceVersion": version}
-    events = watched(kube, kube.pods, 5, **asked)
+    events = watched(kube, kube.pods, 4, **asked)
     bookmark = events[-1]
     assert bookmark["type"] == "BOOKMARK"
     assert bookmark["object"]["kind"] == "Pod"
@@ -94,8 +95,9 @@ def test_a_malformed_version_is_refused(kube: Kube) -> None:
 def test_a_version_before_the_history_is_gone(kube: Kube) -> None:
     kube.make_pod("a")
     kube.forget_history()
-    (event,) = watched(kube, kube.pods, resourceVersion="1")
+    # events are watched in etcd itself, other kinds in a cache that outlives a compaction
+    (event,) = watched(kube, f"{kube.base}/events", resourceVersion="1")
     assert event["type"] == "ERROR"
     status = event["object"]
     assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
-    assert "too old resource version" in status["message"]
+    assert "too old" in status["message"]
