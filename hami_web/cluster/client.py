@@ -13,7 +13,13 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 from kubernetes.config.config_exception import ConfigException
 
-from hami_web.cluster.errors import InvalidConfiguration, MalformedAnswer, error_of
+from hami_web.cluster.errors import (
+    Conflict,
+    InvalidConfiguration,
+    MalformedAnswer,
+    Rejected,
+    error_of,
+)
 from hami_web.cluster.ports import (
     Annotations,
     Binding,
@@ -115,7 +121,13 @@ class KubernetesClient:
     def annotate_pod(self, pod: PodView, annotations: Annotations) -> None:
         """Merge-patch annotations of exactly this Pod."""
         metadata = {"uid": pod.uid, "annotations": dict(annotations)}
-        self._patch(_pod_path(pod.metadata.namespace, pod.metadata.name), metadata)
+        try:
+            self._patch(_pod_path(pod.metadata.namespace, pod.metadata.name), metadata)
+        except Rejected as error:
+            # The API server calls another Pod's UID an attempt to change an immutable field.
+            if error.status == 422 and "metadata.uid" in str(error):
+                raise Conflict(str(error), error.status) from error
+            raise
 
     def _patch(self, path: str, metadata: Mapping[str, object]) -> bytes:
         return self._transport.send(

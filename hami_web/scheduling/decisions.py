@@ -38,7 +38,11 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEverywhere:
-    """Why each node cannot take the Pod; ``unresolvable`` where no eviction would help."""
+    """Why each node cannot take the Pod; ``unresolvable`` where no eviction would help.
+
+    ``failed`` names every node: kube-scheduler up to 1.20 reads nothing else, and newer ones let
+    ``unresolvable`` win.
+    """
 
     failed: Mapping[str, str] = field(default_factory=dict)
     unresolvable: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +53,9 @@ def refused_everywhere(details: Mapping[str, NodeRefusal]) -> RefusedEverywhere:
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
     for name, refusal in details.items():
-        (failed if _eviction_could_help(refusal) else unresolvable)[name] = refusal.text
+        failed[name] = refusal.text
+        if not _eviction_could_help(refusal):
+            unresolvable[name] = refusal.text
     return RefusedEverywhere(failed, unresolvable)
 
 

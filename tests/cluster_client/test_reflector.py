@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from hami_web.cluster import client as client_module
 from hami_web.cluster.client import nodes
 from hami_web.cluster.errors import Expired, OutcomeUnclear
 from hami_web.cluster.ports import Bookmark, Changed, Page, Removed
@@ -203,3 +204,22 @@ def test_errors_are_spaced_out(run, store, server, transport):
     assert reflector.synced.wait(5)
     assert reflector.failures == 3
     assert [entry for entry in server.audit if entry.verb == "list"]
+
+
+def test_a_connection_that_falls_silent_is_given_up(
+    run, store, server, transport, make_node, monkeypatch
+):
+    monkeypatch.setattr(client_module, "WATCH_SILENCE_S", 0.1)
+    server.faults.delay(1, RequestMatch(verb="watch"))
+    timing = Timing(watch_least_s=0, watch_most_s=0, backoff_first_s=0.01)
+    reflector = run(nodes(transport), timing)
+    reflector.synced.wait(5)
+    make_node("a")
+    eventually(lambda: store.names() == ["a"])
+    assert reflector.failures >= 1
+
+
+def test_a_new_list_is_taken_from_time_to_time(run, store):
+    script = Script([Page((), "10", ""), Page((node("b", "2"),), "20", "")], [[], []])
+    run(script, Timing(relist_after_s=0, backoff_first_s=0.01))
+    eventually(lambda: store.names() == ["b"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hami_web.cluster.views import (
-    NodeCondition,
     NodeStatus,
     NodeView,
     ObjectMeta,
@@ -27,9 +27,15 @@ from tests.builders import GPU_B, a100_40gb, reservation
 GOLDEN = Path(__file__).parent / "occupancy.txt"
 
 
+def ready_status(gpus):
+    ready = {"type": "Ready", "status": "True"}
+    document = {"allocatable": {"nvidia.com/gpu": gpus}, "conditions": [ready]}
+    return msgspec.convert(document, NodeStatus)
+
+
 def gpu_node(name, *gpus):
     register = encode_registration(NodeCapability(gpus))
-    status = NodeStatus({"nvidia.com/gpu": "14"}, [NodeCondition("Ready", "True")])
+    status = ready_status("14")
     meta = ObjectMeta(name, annotations={"hami.io/node-nvidia-register": register})
     return NodeView(meta, status=status)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hami_web.cluster.errors import (
@@ -14,7 +15,6 @@ from hami_web.cluster.errors import (
 )
 from hami_web.cluster.views import (
     Container,
-    NodeCondition,
     NodeStatus,
     NodeView,
     ObjectMeta,
@@ -38,6 +38,12 @@ LOCK = "hami.io/mutex.lock"
 ORDER = BindOrder("team-a", "job", "uid-1", "n1")
 
 
+def ready_status(gpus):
+    ready = {"type": "Ready", "status": "True"}
+    document = {"allocatable": {"nvidia.com/gpu": gpus}, "conditions": [ready]}
+    return msgspec.convert(document, NodeStatus)
+
+
 def gpu_pod(uid="uid-1"):
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4500"}
     spec = PodSpec(containers=[Container("main", Resources(limits, limits))])
@@ -53,7 +59,7 @@ class Cluster:
         self.pod = gpu_pod()
         self.node = NodeView(
             ObjectMeta("n1", annotations={"hami.io/node-nvidia-register": register}),
-            status=NodeStatus({"nvidia.com/gpu": "7"}, [NodeCondition("Ready", "True")]),
+            status=ready_status("7"),
         )
         self.outcomes = []
         self.written = set()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from hami_web.cluster.client import OfficialConnection
+from hami_web.cluster.errors import InvalidConfiguration
 from hami_web.extender.server import ExtenderServer, ServerOptions
 
 
@@ -12,7 +14,6 @@ class Command(BaseCommand):
     """Starts the server in this process; SIGTERM ends it."""
 
     help = "Serve /filter, /bind, /webhook, /healthz, /readyz and /metrics until SIGTERM."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -28,17 +29,15 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_arguments: object, **options: object) -> None:
-        cert, key = settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY
-        if (cert is None) != (key is None):
-            raise CommandError("HAMI_EXTENDER_TLS_CERT, HAMI_EXTENDER_TLS_KEY: set both or none")
-        for path in (cert, key):
-            if path is not None and not path.is_file():
-                raise CommandError(f"{path}: no such file")
+        try:
+            OfficialConnection(settings.KUBECONFIG).close()
+        except InvalidConfiguration as error:
+            raise CommandError(f"HAMI_KUBECONFIG: {error}") from error
         ExtenderServer(
             ServerOptions(
                 listen=str(options["listen"]),
                 threads=int(str(options["threads"])),
-                tls_cert=cert,
-                tls_key=key,
+                tls_cert=settings.EXTENDER_TLS_CERT,
+                tls_key=settings.EXTENDER_TLS_KEY,
             )
         ).run()
