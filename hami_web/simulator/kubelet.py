@@ -17,12 +17,16 @@ from hami_web.simulator.documents import (
     key_of,
     lookup,
     metadata,
-    timestamp,
     uid_of,
 )
 from hami_web.simulator.node_object import ADDRESS, NodeObject
 from hami_web.simulator.patches import STRATEGIC
-from hami_web.simulator.pod_status import finished_status, rejected_status, running_status
+from hami_web.simulator.pod_status import (
+    finished_status,
+    rejected_status,
+    rejection_event,
+    running_status,
+)
 from hami_web.simulator.pods import FINISHED
 from hami_web.simulator.reflector import Reflector
 from hami_web.simulator.timeline import Timeline
@@ -185,27 +189,10 @@ class SimulatedKubelet:
                 )
 
     def _reject(self, state: _PodState, reason: str, message: str) -> None:
-        namespace, name = key_of(state.pod)
         self._report(state, rejected_status(reason, message))
-        event = {
-            "metadata": {"generateName": f"{name}."},
-            "involvedObject": {
-                "kind": "Pod",
-                "namespace": namespace,
-                "name": name,
-                "uid": uid_of(state.pod),
-            },
-            "reason": reason,
-            "message": message,
-            "type": "Warning",
-            "source": {"component": "kubelet", "host": self.name},
-            "firstTimestamp": timestamp(),
-            "lastTimestamp": timestamp(),
-            "count": 1,
-        }
-        self._timeline.schedule(
-            lambda: self._write_event(f"/api/v1/namespaces/{namespace}/events", event)
-        )
+        event = rejection_event(state.pod, self.name, reason, message)
+        path = f"/api/v1/namespaces/{key_of(state.pod)[0]}/events"
+        self._timeline.schedule(lambda: self._write_event(path, event))
 
     def _write_event(self, path: str, event: JsonObject) -> None:
         with _absence_accepted():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hami_web.simulator.documents import JsonObject, metadata, timestamp
+from hami_web.simulator.documents import JsonObject, key_of, timestamp, uid_of
 from hami_web.simulator.pods import set_condition
 
 
@@ -50,8 +50,30 @@ def rejected_status(reason: str, message: str) -> JsonObject:
     return {"phase": "Failed", "reason": reason, "message": f"Pod {message}"}
 
 
+def rejection_event(pod: JsonObject, node: str, reason: str, message: str) -> JsonObject:
+    """The core v1 Event beside a rejection."""
+    namespace, name = key_of(pod)
+    now = timestamp()
+    return {
+        "metadata": {"generateName": f"{name}."},
+        "involvedObject": {
+            "kind": "Pod",
+            "namespace": namespace,
+            "name": name,
+            "uid": uid_of(pod),
+        },
+        "reason": reason,
+        "message": message,
+        "type": "Warning",
+        "source": {"component": "kubelet", "host": node},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+
+
 def _container(pod: JsonObject, container: JsonObject, state: JsonObject) -> JsonObject:
-    uid = metadata(pod)["uid"]
+    uid = uid_of(pod)
     return {
         "name": container["name"],
         "image": container.get("image", ""),
