@@ -92,8 +92,8 @@ def _texts(cell: Cell) -> str:
     place, word = escape(str(cell.placement)), escape(state_word(cell.state))
     if cell.state is CellState.FREE:
         return (
-            f'<text class="word" x="50%" y="28">{word}</text>'
-            f'<text class="place" x="50%" y="46">{place}</text>'
+            f'<text class="word" x="8" y="37">{word}</text>'
+            f'<text class="place" x="8" y="54">{place}</text>'
         )
     names = ", ".join(name.rpartition("/")[2] for name in cell.pod.split(", "))
     pod = escape(_short(names, cell.placement.size))

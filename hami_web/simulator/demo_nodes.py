@@ -10,15 +10,27 @@ from hami_web.core import annotations as keys
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.demo_observe import SeenInstance, create_node, list_instances
 from hami_web.simulator.demo_plan import NAMESPACE, NodePlan
-from hami_web.simulator.demo_processes import Children
+from hami_web.simulator.demo_processes import Children, DemoError
 from hami_web.simulator.documents import annotations_of, lookup
 from hami_web.simulator.kubelet import NodeConfig, SimulatedKubelet
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DEVICE_CONFIG: Final = ROOT / "deploy/device-config.yaml"
 LABELS: Final = {"gpu": "on"}
+_SOCKET_NAME_MAX: Final = 107
+_LONGEST_SOCKET: Final = "hami-nvidia.com-gpu.sock"
 _RECLAIM_SECONDS: Final = "2"
 """Shorter than in earnest, so that a story need not wait for what the watch has missed."""
+
+
+def _check_length(plugins: Path) -> None:
+    """Unix sockets have short names (108 bytes in Linux's ``sockaddr_un``, zero included)."""
+    most = _SOCKET_NAME_MAX - len("/" + _LONGEST_SOCKET)
+    if len(str(plugins).encode()) > most:
+        raise DemoError(
+            f"the temporary folder {plugins} is too long a path for Unix sockets; "
+            f"set TMPDIR to a shorter one, for example TMPDIR=/tmp"
+        )
 
 
 class DemoNode:
@@ -36,7 +48,8 @@ class DemoNode:
 
     def start(self, endpoint: Endpoint, kubeconfig: Path) -> None:
         """Make the hardware, start the kubelet, start the agent."""
-        plugins = self._folder / "device-plugins"
+        plugins = self._folder / "plugins"
+        _check_length(plugins)
         for folder in (plugins, self._folder / "agent", self._folder / "sys"):
             folder.mkdir(parents=True)
         self.gpu_uuids = create_node(self._nvml, self._plan.gpus, self._plan.id_map)

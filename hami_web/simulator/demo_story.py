@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,8 @@ Tell = Callable[[str], None]
 _SMALL_MIB: Final = 4000
 _MEDIUM_MIB: Final = 8000
 _FULL: Final = 7
+_STOP_S: Final = 1.5
+"""Seconds that containers take to end, long enough to be seen."""
 _STAYING: Final = 3
 """Pods of the other nodes that are left running from one round to the next."""
 
@@ -32,7 +34,7 @@ class Story:
     tell: Tell
     pause_s: float
     random: random.Random = field(default_factory=lambda: random.Random(2))  # noqa: S311
-    running: list[str] = field(default_factory=list)
+    running: dict[str, PodPlan] = field(default_factory=dict)
     round: int = 0
 
     def play_round(self) -> None:
@@ -63,53 +65,60 @@ class Story:
             self._run(PodPlan(self._small(number), _SMALL_MIB, gpu_type="A100"))
 
     def _fragment(self) -> list[str]:
-        self.tell("Every second one is done. Half of the A100s is free, but in single pieces.")
+        self.tell(
+            "Every second one is deleted. Memory slices are free, but no two that belong together."
+        )
         starts = {name: self._start_of(name) for name in map(self._small, range(2 * _FULL))}
-        for name in [name for name, start in starts.items() if start % 2]:
-            self._end(name)
+        leaving = [name for name, start in starts.items() if start % 2]
+        for name in leaving:
+            self.cluster.delete(name)
+            self._rest(0.4)
+        for name in leaving:
+            self._see_end(name)
         return [name for name, start in starts.items() if start % 2 == 0]
 
     def _wait_and_start(self, left: list[str]) -> None:
         name = self._name("finetune")
         self.tell(f"{name} asks for {_MEDIUM_MIB} MiB: two memory slices that belong together.")
-        self.cluster.create(PodPlan(name, _MEDIUM_MIB, gpu_type="A100"))
+        self._create(PodPlan(name, _MEDIUM_MIB, gpu_type="A100"))
         pod = until(f"{name} waits", partial(expect.waiting, self.cluster, name))
         self.tell(f"  {name} is Pending. The scheduler says: {pod.message}")
-        self._rest(3)
+        self._rest(5)
         leaving = min(left, key=self._start_of)
         self.tell(f"{leaving} ends and frees the memory slice beside a hole.")
-        self._end(leaving)
+        self.cluster.delete(leaving)
+        self._see_end(leaving)
         freed_at = time.monotonic()
         until(f"{name} starts", partial(expect.bound, self.cluster, name))
         after_s = time.monotonic() - freed_at
         pod = until(f"{name} realized", partial(expect.realized, self.cluster, name))
         self.tell(f"  {name} starts by itself after {after_s:.1f} s: {self._where(pod)}")
-        self.running.append(name)
-        self._rest(2)
+        self._rest(4)
 
     def _two_devices(self) -> None:
         self.tell("One container asks for two devices and gets two instances of its own.")
         self._run(PodPlan(self._name("pair"), 9000, devices=2, gpu_type="H100"))
 
     def _evening(self) -> None:
-        self.tell("Pods finish; the agents reclaim their instances.")
-        self.random.shuffle(self.running)
-        for name in self.running[_STAYING:]:
+        self.tell("Pods finish and their instances are reclaimed; a few stay for the next round.")
+        staying = [name for name, plan in self.running.items() if plan.gpu_type != "A100"]
+        self.random.shuffle(staying)
+        leaving = [name for name in self.running if name not in staying[:_STAYING]]
+        for name in leaving:
             pod = self.cluster.pod(name)
             if pod is not None and pod.node:
                 self.cluster.finish(pod)
             self._rest(0.3)
         self._rest(3)
-        for name in self.running[_STAYING:]:
+        for name in leaving:
             self.cluster.delete(name)
-        del self.running[_STAYING:]
+            self._see_end(name)
         self._rest(2)
 
     def _run(self, plan: PodPlan) -> None:
         """Create a Pod and tell where it went, or why it waits."""
         began = time.monotonic()
-        self.cluster.create(plan)
-        self.running.append(plan.name)
+        self._create(plan)
         try:
             pod = until(plan.name, partial(expect.realized, self.cluster, plan.name), patience_s=5)
         except StepFailed:
@@ -120,11 +129,14 @@ class Story:
         self.tell(f"  {plan.name} ({plan.wish}): {self._where(pod)}, after {after_s:.1f} s")
         self._rest(1)
 
-    def _end(self, name: str) -> None:
-        self.cluster.delete(name)
+    def _create(self, plan: PodPlan) -> None:
+        plan = replace(plan, stop_s=_STOP_S)
+        self.cluster.create(plan)
+        self.running[plan.name] = plan
+
+    def _see_end(self, name: str) -> None:
         until(f"{name} ends", partial(expect.gone, self.cluster, name))
-        self.running.remove(name)
-        self._rest(0.6)
+        del self.running[name]
 
     def _start_of(self, name: str) -> int:
         pod = self.cluster.pod(name)

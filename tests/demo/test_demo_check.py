@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -21,13 +22,13 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
-def start(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+def start(folder: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(ROOT / "manage.py"), "demo", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(folder)},
     )
 
 
@@ -55,39 +56,55 @@ def line_with(process: subprocess.Popen[str], text: str) -> str:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    process = start(tmp_path, "--port", "0", "--pause", "0.05")
+def folder() -> Iterator[Path]:
+    """Short, for the sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="d-", dir="/tmp") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    process = start(folder, "--port", "0", "--pause", "0.05")
     yield process
     process.kill()
-    process.communicate()
+    process.wait()
+    process.stdout.close()
 
 
-def test_the_check_observes_every_step_and_leaves_nothing(tmp_path: Path) -> None:
-    process = start(tmp_path, "--check")
+def test_the_check_observes_every_step_and_leaves_nothing(folder: Path) -> None:
+    process = start(folder, "--check")
     output, _ = process.communicate(timeout=55)
     assert process.returncode == 0, output
     told = [line.split("s  ", 1)[1] for line in output.splitlines()]
     steps = [line for line in told if line.startswith(("ok ", "FAILED"))]
     assert [step[7:19].strip() for step in steps] == [name for name, _ in STEPS]
     assert all(step.startswith("ok") for step in steps)
-    assert list(tmp_path.iterdir()) == []
-    assert processes_of(tmp_path) == []
+    assert list(folder.iterdir()) == []
+    assert processes_of(folder) == []
 
 
-def test_a_busy_port_is_named_with_the_option_that_chooses_another(tmp_path: Path) -> None:
+def test_a_busy_port_is_named_with_the_option_that_chooses_another(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = start(tmp_path, "--port", str(port))
+        process = start(folder, "--port", str(port))
         output, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     assert f"port {port} on 127.0.0.1 cannot be used" in output
     assert "--port" in output
     assert "Traceback" not in output
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_too_long_for_sockets_is_named(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 80)
+    deep.mkdir()
+    output, _ = start(deep, "--check").communicate(timeout=30)
+    assert "set TMPDIR to a shorter one" in output
+    assert "Traceback" not in output
 
 
 def test_the_demo_shows_its_page_and_stops_on_a_signal(
-    demo: subprocess.Popen[str], tmp_path: Path
+    demo: subprocess.Popen[str], folder: Path
 ) -> None:
     url = re.search(r"http://\S+", line_with(demo, "The dashboard is at"))[0]
     line_with(demo, " at 0:")
@@ -97,18 +114,16 @@ def test_the_demo_shows_its_page_and_stops_on_a_signal(
     output, _ = demo.communicate(timeout=20)
     assert demo.returncode == 0, output
     assert "nothing is left behind" in output
-    assert list(tmp_path.iterdir()) == []
-    assert processes_of(tmp_path) == []
+    assert list(folder.iterdir()) == []
+    assert processes_of(folder) == []
 
 
-def test_nothing_outlives_a_demo_that_is_killed(
-    demo: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_nothing_outlives_a_demo_that_is_killed(demo: subprocess.Popen[str], folder: Path) -> None:
     line_with(demo, "the cluster is ready")
-    assert len(processes_of(tmp_path)) > 5
+    assert len(processes_of(folder)) > 5
     demo.kill()
-    demo.communicate()
+    demo.wait()
     deadline = time.monotonic() + 10
-    while processes_of(tmp_path) and time.monotonic() < deadline:
+    while processes_of(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert processes_of(tmp_path) == []
+    assert processes_of(folder) == []
