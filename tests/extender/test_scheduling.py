@@ -235,3 +235,45 @@ def test_metrics_show_realized_instances(extender, cluster):
         'placement_size="1",placement_start="6",profile="1g.5gb",zone="vGPU"} 1.0'
     )
     eventually(lambda: series in extender.call("GET", "/metrics")[1].decode())
+
+
+def test_pods_at_once_on_two_nodes_never_share_memory_slices(start_extender, cluster):
+    extender = start_extender(HAMI_EXTENDER_THREADS="32")
+    extender.wait_ready()
+    names = ("n1", "n2")
+    for name in names:
+        cluster.gpu_node(name)
+        wait_for_node(extender, cluster, name)
+    pods = [cluster.pod(f"job-{number}", gpumem="4500") for number in range(14)]
+    stop = threading.Event()
+    errors = []
+
+    def realize():
+        """Stands for the agents: the lock goes as soon as it is seen."""
+        while not stop.wait(0.01):
+            for name in names:
+                if cluster.lock_of(name):
+                    cluster.unlock(name)
+
+    def schedule(pod):
+        client = type(extender)(extender.port)
+        [node] = client.filter(pod, *names)["NodeNames"]
+        errors.append(client.bind(pod, node))
+        client.connection.close()
+
+    agents = threading.Thread(target=realize)
+    threads = [threading.Thread(target=schedule, args=(pod,)) for pod in pods]
+    for thread in (agents, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    agents.join()
+
+    assert errors == [""] * 14
+    bound = [cluster.client.get_pod("default", f"job-{number}") for number in range(14)]
+    taken = sorted(
+        (pod.node_name, json.loads(pod.annotations[ALLOCATIONS])[0]["placement"]["start"])
+        for pod in bound
+    )
+    assert taken == [(name, start) for name in names for start in range(7)]
