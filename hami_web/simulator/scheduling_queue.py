@@ -24,8 +24,8 @@ class _Entry:
 class SchedulingQueue:
     """Highest priority first, then oldest. Back-off doubles from ``first`` to ``longest`` seconds.
 
-    As in kube-scheduler, a Pod whose own object changes is tried at once, and a change of the
-    cluster moves the waiting Pods on, those that still back off when their time has come.
+    As in kube-scheduler, a waiting Pod whose own object changes is tried at once, and a change of
+    the cluster moves the waiting Pods on, those that still back off when their time has come.
     """
 
     def __init__(
@@ -52,9 +52,14 @@ class SchedulingQueue:
         return self._moves
 
     def add(self, pod: JsonObject) -> None:
-        """A Pod that is new, or whose object changed in a way that may let it fit: try it now."""
+        """A Pod that is new, or whose object changed in a way that may let it fit: try it now.
+
+        One that backs off already keeps its time, as in kube-scheduler 1.20.
+        """
         with self._changed:
-            self._insert(pod, 0.0)
+            known = self._entries.get(key_of(pod))
+            waits = known is None or known.ready_at == float("inf")
+            self._insert(pod, 0.0 if waits or known is None else known.ready_at)
 
     def refresh(self, pod: JsonObject) -> None:
         """Keep a waiting Pod's newest object without trying it sooner."""
@@ -97,15 +102,23 @@ class SchedulingQueue:
         """The next Pod to try, waiting for one; None once the queue is closed."""
         with self._changed:
             while not self._closed:
-                now = self._clock()
-                ready = [entry for entry in self._entries.values() if entry.ready_at <= now]
-                if ready:
-                    chosen = min(ready, key=lambda entry: entry.order)
-                    del self._entries[key_of(chosen.pod)]
-                    return chosen.pod
+                pod = self.pop_ready()
+                if pod is not None:
+                    return pod
                 soonest = min((e.ready_at for e in self._entries.values()), default=float("inf"))
-                self._changed.wait(None if soonest == float("inf") else soonest - now)
+                pause = None if soonest == float("inf") else max(0.0, soonest - self._clock())
+                self._changed.wait(pause)
             return None
+
+    def pop_ready(self) -> JsonObject | None:
+        """The next Pod to try, or None when none is ready now."""
+        with self._changed:
+            now = self._clock()
+            ready = [entry for entry in self._entries.values() if entry.ready_at <= now]
+            if not ready:
+                return None
+            chosen = min(ready, key=lambda entry: entry.order)
+            return self._entries.pop(key_of(chosen.pod)).pod
 
     def close(self) -> None:
         """Let :meth:`pop` return None."""
