@@ -8,7 +8,12 @@ from typing import Final
 
 from hami_web.core import annotations as keys
 from hami_web.simulator.client import ApiClient, Endpoint
-from hami_web.simulator.demo_observe import SeenInstance, create_node, list_instances
+from hami_web.simulator.demo_observe import (
+    SeenInstance,
+    create_node,
+    list_instances,
+    slow_down_creation,
+)
 from hami_web.simulator.demo_plan import NAMESPACE, NodePlan
 from hami_web.simulator.demo_processes import Children, DemoError
 from hami_web.simulator.documents import annotations_of, lookup
@@ -53,6 +58,8 @@ class DemoNode:
         for folder in (plugins, self._folder / "agent", self._folder / "sys"):
             folder.mkdir(parents=True)
         self.gpu_uuids = create_node(self._nvml, self._plan.gpus, self._plan.id_map)
+        if self._plan.create_s:
+            slow_down_creation(self._nvml, self._plan.create_s)
         self._kubelet = SimulatedKubelet(endpoint, NodeConfig(self.name, plugins, LABELS))
         self._kubelet.start()
         self._environment = {

@@ -53,6 +53,13 @@ def create_node(state_dir: Path, gpus: tuple[str, ...], id_map: str) -> tuple[st
     return tuple(msgspec.json.decode(text, type=_Created).gpus)
 
 
+def slow_down_creation(state_dir: Path, seconds: float) -> None:
+    """Let every creation of a GPU instance take so long."""
+    function = "nvmlDeviceCreateGpuInstanceWithPlacement"
+    how = ("--times", "-1", "--latency", f"{seconds:g}")
+    _run(state_dir, "fault", "--function", function, *how)
+
+
 def list_instances(state_dir: Path) -> tuple[SeenInstance, ...]:
     """All GPU instances of the node, in order of GPU and placement."""
     instances = msgspec.json.decode(_run(state_dir, "lgi"), type=list[_GpuInstance])

@@ -15,11 +15,15 @@ CONTAINER: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """A node to simulate: GPU models by key, and which GPU-instance ids the driver gives."""
+    """A node to simulate: GPU models by key, and which GPU-instance ids the driver gives.
+
+    ``create_s`` is how long the driver takes to create a GPU instance, in seconds.
+    """
 
     name: str
     gpus: tuple[str, ...]
     id_map: str = "identity"
+    create_s: float = 0.0
 
     @property
     def description(self) -> str:
@@ -31,12 +35,14 @@ class NodePlan:
 A100: Final = "a100-sxm4-40gb"
 H100: Final = "h100-sxm5-80gb"
 
+# About what a driver takes; it makes a reservation visible before its instance exists.
+_CREATE_S: Final = 0.8
 SHOW_NODES: Final = (
-    NodePlan("gpu-a100-1", (A100, A100)),
+    NodePlan("gpu-01", (A100, A100), create_s=_CREATE_S),
     # On some driver versions an H100 numbers its instances the other way round; one of these does.
-    NodePlan("gpu-h100-1", (H100, H100), id_map="mixed"),
-    NodePlan("gpu-a30-1", ("a30",) * 4),
-    NodePlan("gpu-rtx-1", ("rtx-pro-6000-se",)),
+    NodePlan("gpu-02", (H100, H100), id_map="mixed", create_s=_CREATE_S),
+    NodePlan("gpu-03", ("rtx-pro-6000-se",), create_s=_CREATE_S),
+    NodePlan("gpu-04", ("a30",) * 4, create_s=_CREATE_S),
 )
 CHECK_NODES: Final = (
     NodePlan("gpu-a100-1", (A100,)),
