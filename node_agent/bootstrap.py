@@ -30,6 +30,11 @@ logger = logging.getLogger(__name__)
 
 _RETRY_FIRST_SECONDS: Final = 0.5
 _RETRY_MOST_SECONDS: Final = 30.0
+_RECORD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 _STARTING: Final = "starting"
 _STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
@@ -146,10 +151,21 @@ class Agent:
         self._problem = problem
 
 
+def _fields(record: logging.LogRecord) -> dict[str, str]:
+    """What was given as ``extra``."""
+    return {key: str(value) for key, value in vars(record).items() if key not in _RECORD_FIELDS}
+
+
+class _TextFormatter(logging.Formatter):
+    """A line for people; the fields stand behind the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        return super().format(record) + fields
+
+
 class _JsonFormatter(logging.Formatter):
     """One JSON object for each record, with the fields that were given as ``extra``."""
-
-    _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -158,7 +174,7 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        entry |= {key: str(v) for key, v in vars(record).items() if key not in self._KNOWN}
+        entry |= _fields(record)
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False)
@@ -170,7 +186,7 @@ def configure_logging(config: AgentConfig) -> None:
     if config.log_format == "json":
         handler.setFormatter(_JsonFormatter())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s"))
+        handler.setFormatter(_TextFormatter("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
 
 

@@ -88,7 +88,7 @@ class _Instances(Collector):
     def collect(self) -> Iterable[Metric]:
         family = GaugeMetricFamily(
             "hami_agent_instances",
-            "GPU instances on the node, by state (intent, realized, reclaiming, foreign)",
+            "GPU instances by state: intent, realized, reclaiming, foreign, missing",
             labels=["state"],
         )
         for state, number in self._count():

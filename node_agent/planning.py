@@ -119,6 +119,19 @@ def foreign_instances(
     )
 
 
+def missing_records(
+    live: Iterable[LiveInstance], records: Iterable[InstanceRecord]
+) -> tuple[InstanceRecord, ...]:
+    """Realized records whose instance no longer exists: somebody else destroyed it."""
+    present = {(item.gpu_uuid, item.profile_id, item.placement) for item in live}
+    return tuple(
+        r
+        for r in records
+        if r.state is RecordState.REALIZED
+        and (r.spec.gpu_uuid, r.profile_id, r.spec.placement) not in present
+    )
+
+
 def adoption_decisions(
     claims: Sequence[Claim],
     records: Mapping[Owner, InstanceRecord],

@@ -21,7 +21,7 @@ from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
-from node_agent.planning import foreign_instances
+from node_agent.planning import foreign_instances, missing_records
 from node_agent.podwatch import PodWatch
 from node_agent.publisher import Publisher
 from node_agent.reclaimer import Reclaimer
@@ -157,4 +157,6 @@ class Session:
             ]
         except DriverError:
             return list(counts.items())
-        return [*counts.items(), ("foreign", len(foreign_instances(live, records)))]
+        counts["foreign"] = len(foreign_instances(live, records))
+        counts["missing"] = len(missing_records(live, records))
+        return list(counts.items())

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Final, NoReturn, Protocol
 
@@ -50,16 +50,22 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         self._allocate_seconds = allocate_seconds
         self._allocator: Allocates | None = None
         self._workers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="allocate")
+        self._work_mutex = threading.Lock()
+        self._running: set[Future[Allocated]] = set()
         self._stream = 0
         self._stream_mutex = threading.Lock()
 
     def serve_with(self, allocator: Allocates) -> None:
         """Begin to serve Allocate; before this it is refused as not ready."""
-        self._allocator = allocator
+        with self._work_mutex:
+            self._allocator = allocator
 
     def refuse(self) -> None:
-        """Refuse Allocate again, while NVML is not there."""
-        self._allocator = None
+        """Refuse Allocate again, and wait for the calls in progress, which still need NVML."""
+        with self._work_mutex:
+            self._allocator = None
+            running = tuple(self._running)
+        wait(running, self._allocate_seconds + _ANSWER_SLACK_SECONDS)
 
     def end_streams(self) -> None:
         """End every ListAndWatch stream, before the server around it stops."""
@@ -119,12 +125,11 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
     ) -> api.ContainerAllocateResponse:
         if not device_ids:
             self._abort(context, AgentError("the kubelet asked for no device"))
-        allocator = self._allocator
-        if allocator is None:
+        started = time.monotonic()
+        work = self._submit(device_ids, deadline)
+        if work is None:
             self._metrics.allocations.labels("not-ready").inc()
             context.abort(grpc.StatusCode.UNAVAILABLE, _NOT_READY)
-        started = time.monotonic()
-        work = self._workers.submit(allocator.allocate, device_ids, deadline)
         try:
             allocated = self._wait(work, deadline)
         except (AgentError, DriverError) as error:
@@ -132,6 +137,20 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         self._metrics.allocations.labels("success").inc()
         self._metrics.allocate_seconds.observe(time.monotonic() - started)
         return api.ContainerAllocateResponse(envs={VISIBLE_DEVICES: ",".join(allocated.mig_uuids)})
+
+    def _submit(self, device_ids: list[str], deadline: Deadline) -> Future[Allocated] | None:
+        """Begin the work, or None while nothing is served."""
+        with self._work_mutex:
+            if self._allocator is None:
+                return None
+            work = self._workers.submit(self._allocator.allocate, device_ids, deadline)
+            self._running.add(work)
+        work.add_done_callback(self._ended)
+        return work
+
+    def _ended(self, work: Future[Allocated]) -> None:
+        with self._work_mutex:
+            self._running.discard(work)
 
     def _wait(self, work: Future[Allocated], deadline: Deadline) -> Allocated:
         """The result, or an error in time: work that hangs in NVML goes on and cleans up later."""

@@ -128,3 +128,23 @@ def test_a_lost_annotation_of_a_running_pod_is_added_at_the_next_start(lab: Lab)
         wait_until(lambda: lab.reservations("job")[0].identity == identity, "identity is back")
         assert lab.annotations("job")[keys.POD_BIND_PHASE] == "success"
     assert lab.placements() == [(2, 2)]
+
+
+DESTROYS = ("nvmlComputeInstanceDestroy", "nvmlGpuInstanceDestroy")
+RECLAIMS = [Fault(name, kill=when) for name in DESTROYS for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("fault", RECLAIMS, ids=fault_name)
+def test_an_interrupted_reclaim_is_finished_at_the_next_start(lab: Lab, fault: Fault) -> None:
+    with lab.agent_process(**QUIET) as process:
+        prepare(lab)
+        lab.reserve("job", [(0, "2g.10gb", 2, 2)])
+        lab.kubelet.allocate(lab.ids(2)[1])
+        lab.hardware.add_fault(fault)
+        lab.delete("job")
+        assert process.wait(10) == KILLED_STATUS
+    lab.hardware.clear_faults()
+    with lab.agent_process(**QUIET):
+        wait_until(lambda: lab.placements() == [(0, 1), (1, 1)], "finished")
+        wait_until(lambda: len(lab.journal()) == 1, "forgotten")
+        check_neighbours(lab)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hami_web.simulator.faults import RequestMatch
 from tests.node_agent.lab import Lab, wait_until
 
 
@@ -53,6 +54,18 @@ def test_a_stopped_agent_leaves_instances_and_no_socket(lab: Lab) -> None:
         lab.kubelet.allocate(lab.ids()[0])
     assert lab.placements() == [(6, 1)]
     assert not list(lab.kubelet.folder.glob("hami-*.sock"))
+
+
+def test_sigterm_lets_an_allocate_in_progress_end(lab: Lab) -> None:
+    with lab.agent_process() as process:
+        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+        lab.server.faults.delay(0.5, RequestMatch(verb="patch", resource="pods"))
+        call = lab.kubelet.allocate_in_background(lab.ids()[0])
+        wait_until(lambda: lab.placements() == [(6, 1)], "created")
+        process.terminate()
+        assert call.result(10)["NVIDIA_VISIBLE_DEVICES"].startswith("MIG-")
+        assert process.wait(10) == 0
+    assert lab.annotations("job")["hami.io/bind-phase"] == "success"
 
 
 def test_sigterm_ends_the_process_cleanly(lab: Lab) -> None:

@@ -91,6 +91,7 @@ def test_health_and_metrics_are_served(lab: Lab, free_port: int) -> None:
         lab.reserve("job", [(0, "1g.5gb", 6, 1)])
         lab.kubelet.allocate(lab.ids()[0])
         lab.hardware.create_instance(0, "1g.5gb", 0)
+        assert 'hami_agent_instances{state="missing"} 0.0' in get(free_port, "/metrics")[1]
         assert get(free_port, "/healthz") == (200, "ok\n")
         assert get(free_port, "/readyz") == (200, "ok\n")
         status, text = get(free_port, "/metrics")
