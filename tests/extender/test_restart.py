@@ -1,0 +1,35 @@
+"""What a new process knows, and what an unbound Pod keeps."""
+
+from __future__ import annotations
+
+from tests.extender.test_scheduling import eventually, wait_for_node
+
+
+def test_a_new_process_counts_what_bound_pods_carry(extender, start_extender, cluster):
+    cluster.gpu_node("n1")
+    wait_for_node(extender, cluster)
+    pod = cluster.pod("job-1", gpumem="20000")
+    extender.filter(pod, "n1")
+    extender.bind(pod, "n1")
+
+    fresh = start_extender()
+    fresh.wait_ready()
+
+    whole = cluster.pod("whole", gpumem="40000")
+    assert fresh.filter(whole, "n1")["NodeNames"] is None
+    assert fresh.bind(pod, "n1") == ""
+    assert fresh.filter(cluster.pod("half", gpumem="20000"), "n1")["NodeNames"] == ["n1"]
+
+
+def test_a_hold_that_is_never_bound_expires_by_the_policy(start_extender, cluster, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("scheduling:\n  holdSeconds: 1\n")
+    extender = start_extender(HAMI_POLICY_FILE=str(policy))
+    extender.wait_ready()
+    cluster.gpu_node("n1")
+    wait_for_node(extender, cluster)
+    first, second = (cluster.pod(name, gpumem="40000") for name in ("first", "second"))
+    assert extender.filter(first, "n1")["NodeNames"] == ["n1"]
+    assert extender.filter(second, "n1")["NodeNames"] is None
+    eventually(lambda: extender.filter(second, "n1")["NodeNames"] == ["n1"])
+    assert "no devices are held" in extender.bind(first, "n1")
