@@ -62,7 +62,7 @@ def containers_in_order(pod: JsonObject) -> Iterator[tuple[JsonObject, bool]]:
 
 def device_requests(container: JsonObject, plugins: DevicePlugins) -> Iterator[tuple[str, int]]:
     """(resource, count) of what plugins of this node serve; the kubelet ignores the rest."""
-    registered = plugins.counts()
+    registered = plugins.allocatable()
     for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
         if name in registered and int(amount) > 0:
             yield name, int(amount)

@@ -75,6 +75,7 @@ class DevicePlugins:
         self._lock = threading.Lock()
         self._plugins: dict[str, _Plugin] = {}
         self._retired: list[_Plugin] = []
+        self._remembered: dict[str, int] = {}
         self._server: grpc.Server | None = None
         self._workers: ThreadPoolExecutor | None = None
         self._random = random.Random()  # noqa: S311 -- the order of ids, no secret
@@ -99,6 +100,8 @@ class DevicePlugins:
             self._workers.shutdown()
         with self._lock:
             plugins = [*self._plugins.values(), *self._retired]
+            for name, plugin in self._plugins.items():
+                self._remembered[name] = len(plugin.healthy())
             self._plugins.clear()
             self._retired.clear()
         for plugin in plugins:
@@ -112,6 +115,13 @@ class DevicePlugins:
                 for name, plugin in self._plugins.items()
             }
 
+    def allocatable(self) -> dict[str, int]:
+        """Healthy devices of each resource, also of those that registered before a restart.
+
+        A kubelet keeps these in its checkpoint, so that the node goes on to offer them.
+        """
+        return self._remembered | {name: healthy for name, (_, healthy) in self.counts().items()}
+
     def allocate(
         self, resource: str, count: int, *, taken: set[str], reusable: set[str]
     ) -> Injected:
@@ -122,7 +132,9 @@ class DevicePlugins:
         with self._lock:
             plugin = self._plugins.get(resource)
         if plugin is None:
-            raise AllocationFailed(f"no healthy endpoint found for {resource}")
+            raise AllocationFailed(
+                f"no healthy devices present; cannot allocate unhealthy devices {resource}"
+            )
         reused = sorted(reusable)[:count]
         free = sorted(plugin.healthy() - taken - reusable)
         needed = count - len(reused)

@@ -174,7 +174,7 @@ class SimulatedKubelet:
     def _check_room(self, pod: JsonObject) -> None:
         """The node has enough of every resource that plugins registered; raises _Rejected."""
         wanted = _pod_requests(pod, self._plugins)
-        for resource, (_, healthy) in self._plugins.counts().items():
+        for resource, healthy in self._plugins.allocatable().items():
             used = sum(
                 _pod_requests(state.pod, self._plugins).get(resource, 0)
                 for uid, state in self._states.items()

@@ -75,8 +75,9 @@ class SimulatedApiServer:
     def stop(self) -> None:
         """End all watches and connections, and wait for their threads."""
         self._stopping.set()
-        self._http.shutdown()
-        self._thread.join()
+        if self._thread.ident is not None:  # else it never served, and shutdown would wait for ever
+            self._http.shutdown()
+            self._thread.join()
         self.api.store.wake()
         self._http.close_connections()
         self._http.server_close()

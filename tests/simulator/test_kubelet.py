@@ -202,6 +202,24 @@ def test_a_restart_ends_streams_and_sockets_and_keeps_what_runs(
     assert len(plugin.allocated) == 1
 
 
+def test_a_pod_that_comes_before_the_plugin_is_back_fails(
+    cluster: SimulatedCluster, kubelet: SimulatedKubelet, plugin: ScriptedPlugin
+) -> None:
+    kubelet.restart()
+    run(cluster, "a")
+    status = wait_for_phase(cluster, "a", "Failed")
+    assert status["reason"] == "UnexpectedAdmissionError"
+    assert "no healthy devices present" in status["message"]
+
+
+def test_a_resource_that_no_plugin_ever_offered_is_ignored(
+    cluster: SimulatedCluster, kubelet: SimulatedKubelet
+) -> None:
+    uid = run(cluster, "a")
+    wait_for_phase(cluster, "a", "Running")
+    assert kubelet.container_env(uid, "main") == {}
+
+
 def test_a_plugin_that_registers_again_is_followed_on_its_new_socket(
     cluster: SimulatedCluster, kubelet: SimulatedKubelet, plugin: ScriptedPlugin
 ) -> None:
