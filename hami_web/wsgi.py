@@ -35,6 +35,7 @@ def build_application() -> ExtenderHandler:
         RuntimeOptions(
             kubeconfig=settings.KUBECONFIG,
             policy=_policy(),
+            scheduler_name=settings.SCHEDULER_NAME,
             bind_wait_s=settings.BIND_WAIT_S,
             most_waiting_binds=max(1, int(settings.EXTENDER_THREADS * WAITING_SHARE)),
         )

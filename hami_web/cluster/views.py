@@ -72,11 +72,19 @@ class PodSpec(Struct, rename="camel", gc=False):
     init_containers: list[Container] | None = None
 
 
+class NodeCondition(Struct, gc=False):
+    """One condition of a node or a Pod."""
+
+    type: str = ""
+    status: str = ""
+
+
 class PodStatus(Struct, gc=False):
-    """Phase and the reason of a failure."""
+    """Phase, the reason of a failure, and conditions."""
 
     phase: str = ""
     reason: str | None = None
+    conditions: list[NodeCondition] | None = None
 
 
 class PodView(Struct, gc=False):
@@ -110,6 +118,12 @@ class PodView(Struct, gc=False):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def is_unscheduled(self) -> bool:
+        """kube-scheduler tried the Pod, did not bind it, and said so."""
+        conditions = self.status.conditions or []
+        return any(c.type == "PodScheduled" and c.status == "False" for c in conditions)
+
+    @property
     def is_deleting(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
@@ -117,13 +131,6 @@ class PodView(Struct, gc=False):
         """Init containers, then app containers: positions are the wire's container indexes."""
         every = (self.spec.init_containers or []) + (self.spec.containers or [])
         return [container.spec() for container in every]
-
-
-class NodeCondition(Struct, gc=False):
-    """One condition of a node."""
-
-    type: str = ""
-    status: str = ""
 
 
 class NodeSpec(Struct, gc=False):

@@ -14,6 +14,7 @@ from hami_web.cluster.client import KubernetesClient, OfficialConnection, nodes,
 from hami_web.cluster.reflector import Reflector, Timing
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
+from hami_web.core.errors import InvalidRequest
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import parse_pod_request
 from hami_web.scheduling.bind import Binder, BindOrder
@@ -45,6 +46,7 @@ class RuntimeOptions:
 
     kubeconfig: Path | None = None
     policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+    scheduler_name: str = "hami-scheduler"
     bind_wait_s: float = 20.0
     most_waiting_binds: int = 96
     timing: Timing = field(default_factory=Timing)
@@ -73,7 +75,10 @@ class Runtime:
                 "nodes", nodes(transport), NodeSink(self.state, changes), timing=options.timing
             ),
             Reflector(
-                "pods", pods(transport), PodSink(self.state, self.waiting), timing=options.timing
+                "pods",
+                pods(transport),
+                PodSink(self.state, self.waiting, options.scheduler_name),
+                timing=options.timing,
             ),
         )
         self._stopped = threading.Event()
@@ -144,8 +149,16 @@ class Runtime:
         return refused_everywhere(answer.details)
 
     def _hold_if_free(self, waiting: Waiting) -> bool:
-        request = parse_pod_request(waiting.pod.container_specs(), waiting.pod.annotations)
-        return isinstance(self.state.filter(waiting.pod, request, waiting.names), Held)
+        try:
+            request = parse_pod_request(waiting.pod.container_specs(), waiting.pod.annotations)
+        except InvalidRequest:
+            return False
+        if not request.devices:
+            return False
+        # Which nodes the scheduler would leave is not known for an adopted Pod; should it leave
+        # others than the one held here, its next /filter decides anew.
+        names = self.state.node_names() if waiting.names is None else waiting.names
+        return isinstance(self.state.filter(waiting.pod, request, names), Held)
 
     def _expire(self) -> None:
         while not self._stopped.wait(EXPIRY_EVERY_S):

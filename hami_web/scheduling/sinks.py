@@ -47,28 +47,45 @@ class NodeSink:
 
 
 class PodSink:
-    """Pods for the state; a Pod that is bound, over or gone does not wait any more."""
+    """Pods for the state; a Pod that is bound, over or gone does not wait any more.
 
-    def __init__(self, state: ClusterState, waiting: WaitingPods) -> None:
+    A Pod of ours that kube-scheduler could not schedule waits even if this process never refused
+    it: an earlier one did, or could not be reached. kube-scheduler has put it aside for minutes.
+    """
+
+    def __init__(self, state: ClusterState, waiting: WaitingPods, scheduler_name: str) -> None:
         self._state = state
         self._waiting = waiting
+        self._scheduler_name = scheduler_name
 
     def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
         """Take a complete list that began at ``listed_at`` on the state's clock."""
         pods = list(items)
         self._state.replace_pods(pods, listed_at=listed_at)
         self._waiting.keep(pod.uid for pod in pods if _waits(pod))
+        for pod in pods:
+            self._adopt(pod)
 
     def put(self, item: PodView) -> None:
         """Take one Pod as it is now."""
         self._state.set_pod(item)
         if not _waits(item):
             self._waiting.drop(item.uid)
+        self._adopt(item)
 
     def remove(self, metadata: ObjectMeta) -> None:
         """Forget a Pod."""
         self._state.remove_pod(metadata.uid)
         self._waiting.drop(metadata.uid)
+
+    def _adopt(self, pod: PodView) -> None:
+        if (
+            pod.is_unscheduled
+            and pod.spec.scheduler_name == self._scheduler_name
+            and _waits(pod)
+            and self._state.hold_of(pod.uid) is None
+        ):
+            self._waiting.adopt(pod)
 
 
 def _waits(pod: PodView) -> bool:

@@ -31,11 +31,12 @@ WAITING_MAX: Final = 20_000
 class Waiting:
     """One refused Pod, the ``arrival``-th that began to wait.
 
-    ``not_before_s`` on the clock spaces out the times it is woken.
+    ``names`` are the nodes that the scheduler had left for it, None when this process was not
+    asked about it. ``not_before_s`` on the clock spaces out the times it is woken.
     """
 
     pod: PodView
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     arrival: int
     wakes: int = 0
     not_before_s: float = 0.0
@@ -64,6 +65,13 @@ class WaitingPods:
             elif len(self._pods) < WAITING_MAX:
                 self._arrivals += 1
                 self._pods[pod.uid] = Waiting(pod, names, self._arrivals)
+
+    def adopt(self, pod: PodView) -> None:
+        """Remember a waiting Pod that this process was never asked about."""
+        with self._lock:
+            if pod.uid not in self._pods and len(self._pods) < WAITING_MAX:
+                self._arrivals += 1
+                self._pods[pod.uid] = Waiting(pod, None, self._arrivals)
 
     def drop(self, uid: str) -> None:
         """The Pod fits, is bound, or is gone."""
