@@ -6,8 +6,12 @@ Byte-compatible with what HAMi v2.10's device plugin writes: zero values are omi
 
 from __future__ import annotations
 
+import marshal
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 from hami_web.core import wire
 from hami_web.core.annotations import NODE_REGISTER
@@ -32,6 +36,12 @@ _GPU_KEYS = frozenset(
 _PROFILE_KEYS = frozenset(
     {"name", "memoryMB", "core", "sliceCount", "placements", "instanceLimit", "attribute"}
 )
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+# All GPUs of a model publish the same profiles, in many thousand copies. They are decoded and
+# checked once, and shared; a list that is refused is never kept.
+_SHARED_MAX: Final = 1024
+_shared_profiles: dict[bytes, tuple[ProfileCapability, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,6 @@ def decode_registration(text: str) -> DecodedRegistration:
         seen.add(uuid)
         try:
             gpu = _decode_gpu(entry, uuid, where)
-            gpu.validate(f"{NODE_REGISTER}[{uuid}]")
         except InvalidField as error:
             refused.append((uuid, error))
         else:
@@ -114,8 +123,11 @@ def _decode_gpu(entry: Mapping[str, object], uuid: str, where: str) -> GpuCapabi
     mode = entry.get("mode", "")
     if not isinstance(mode, str):
         raise MalformedContract(f"{where}.mode", mode, "a string")
-    return GpuCapability(
-        uuid=uuid,
+    written = _items(entry, "migProfiles", where)
+    key = marshal.dumps(cast(Any, (entry.get("devmem"), written)), 2)
+    known = _shared_profiles.get(key)
+    gpu = GpuCapability(
+        uuid=sys.intern(uuid),
         index=integer("index", wire.UINT32_MAX),
         count=integer("count"),
         memory_mib=integer("devmem"),
@@ -123,13 +135,29 @@ def _decode_gpu(entry: Mapping[str, object], uuid: str, where: str) -> GpuCapabi
         model=wire.as_text(entry.get("type"), f"{where}.type"),
         numa=integer("numa"),
         mode=mode,
-        profiles=tuple(
-            _decode_profile(profile, f"{where}.migProfiles[{position}]")
-            for position, profile in enumerate(_items(entry, "migProfiles", where))
-        ),
+        profiles=_decode_profiles(written, where) if known is None else known,
         healthy=wire.as_bool(entry.get("health", False), f"{where}.health"),
-        extra={key: value for key, value in entry.items() if key not in _GPU_KEYS},
+        extra=_unknown(entry, _GPU_KEYS),
     )
+    if known is None:
+        gpu.validate(f"{NODE_REGISTER}[{uuid}]")
+        if len(_shared_profiles) >= _SHARED_MAX:
+            _shared_profiles.clear()
+        _shared_profiles[key] = gpu.profiles
+    return gpu
+
+
+def _decode_profiles(written: list[object], where: str) -> tuple[ProfileCapability, ...]:
+    return tuple(
+        _decode_profile(profile, f"{where}.migProfiles[{position}]")
+        for position, profile in enumerate(written)
+    )
+
+
+def _unknown(entry: Mapping[str, object], known: frozenset[str]) -> Mapping[str, object]:
+    if entry.keys() <= known:
+        return _NOTHING
+    return {key: value for key, value in entry.items() if key not in known}
 
 
 def _decode_profile(value: object, where: str) -> ProfileCapability:
@@ -155,7 +183,7 @@ def _decode_profile(value: object, where: str) -> ProfileCapability:
         if limit is None
         else wire.as_integer(limit, f"{where}.instanceLimit", least=1),
         attribute=attribute,
-        extra={key: value for key, value in entry.items() if key not in _PROFILE_KEYS},
+        extra=_unknown(entry, _PROFILE_KEYS),
     )
 
 

@@ -224,13 +224,22 @@ class TableStore:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[object, ...], ProfileTable] = {}
+        # By the identity of a shared tuple of profiles, which the entry keeps alive.
+        self._by_identity: dict[
+            tuple[int, int], tuple[tuple[ProfileCapability, ...], ProfileTable]
+        ] = {}
 
     def table_for(self, gpu: GpuCapability) -> ProfileTable:
         """The table of a GPU; its order of profiles does not matter."""
+        identity = (id(gpu.profiles), gpu.memory_mib)
+        shared = self._by_identity.get(identity)
+        if shared is not None:
+            return shared[1]
         key = (gpu.memory_mib, *sorted(map(_signature, gpu.profiles)))
         table = self._tables.get(key)
         if table is None:
             table = self._tables[key] = ProfileTable(gpu)
+        _remember(self._by_identity, identity, (gpu.profiles, table))
         return table
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from hami_web.cluster.views import NodeView
 from hami_web.core import annotations as keys
@@ -35,11 +36,11 @@ class PublishedNode:
 
 
 def source_of(node: NodeView) -> tuple[object, ...]:
-    """Everything that is read from a node, to see whether any of it changed."""
+    """Everything that is read from a node, to see whether any of it changed; texts as digests."""
     annotations = node.annotations
     return (
-        annotations.get(keys.NODE_REGISTER),
-        annotations.get(keys.NODE_MIG_BLOCKED),
+        _digest(annotations.get(keys.NODE_REGISTER, "")),
+        _digest(annotations.get(keys.NODE_MIG_BLOCKED, "")),
         annotations.get(keys.NODE_DEVICE_CORDON),
         node.is_ready,
         node.spec.unschedulable,
@@ -47,6 +48,10 @@ def source_of(node: NodeView) -> tuple[object, ...]:
         if node.status.allocatable is not None
         else "",
     )
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def read_node(node: NodeView, tables: TableStore) -> PublishedNode:
@@ -159,21 +164,24 @@ def _assemble(
 def _doubts(gpus: Sequence[GpuRecord], pods: Sequence[PodRecord]) -> list[str]:
     """Pods whose claims cannot be placed on the node's GPUs: what they take is unknown."""
     grids = {gpu.capability.uuid: gpu.table.grid for gpu in gpus}
-    partitioned = {gpu.capability.uuid for gpu in gpus if gpu.capability.mode == keys.MODE_MIG}
-    doubts = []
+    doubts: list[str] = []
     for pod in pods:
-        if pod.doubt:
-            doubts.append(pod.doubt)
-        doubts.extend(
-            f"Pod {pod.identity.full_name}: GPU {uuid} is listed without a reservation"
-            for uuid in pod.unexplained
-            if uuid in partitioned
-        )
+        if pod.doubt or pod.unexplained:
+            doubts.extend(_unreadable(gpus, pod))
         for claim in pod.claims:
-            uuid, placement = claim.reservation.gpu_uuid, claim.reservation.placement
-            if placement.end > grids.get(uuid, 0):
-                doubts.append(f"Pod {pod.identity.full_name}: {uuid} has no placement {placement}")
+            item = claim.reservation
+            if item.placement.start + item.placement.size > grids.get(item.gpu_uuid, 0):
+                where = f"{item.gpu_uuid} has no placement {item.placement}"
+                doubts.append(f"Pod {pod.identity.full_name}: {where}")
     return doubts
+
+
+def _unreadable(gpus: Sequence[GpuRecord], pod: PodRecord) -> Iterable[str]:
+    if pod.doubt:
+        yield pod.doubt
+    for uuid in pod.unexplained:
+        if any(g.capability.uuid == uuid and g.capability.mode == keys.MODE_MIG for g in gpus):
+            yield f"Pod {pod.identity.full_name}: GPU {uuid} is listed without a reservation"
 
 
 def _liveness(node: NodeView) -> Reason | None:

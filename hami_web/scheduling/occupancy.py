@@ -81,8 +81,14 @@ class Occupants:
     def replace_pods(self, records: Iterable[PodRecord]) -> None:
         """Take a complete list of what Pods occupy; only nodes with a difference change."""
         pods = {record.identity.uid: record for record in records}
-        touched = {record.node for uid, record in self._pods.items() if pods.get(uid) != record}
-        touched.update(record.node for uid, record in pods.items() if self._pods.get(uid) != record)
+        known = self._pods
+        touched = {record.node for uid, record in known.items() if pods.get(uid) != record}
+        touched.update(record.node for uid, record in pods.items() if uid not in known)
+        touched.update(
+            pods[uid].node
+            for uid, record in known.items()
+            if uid in pods and pods[uid].node != record.node
+        )
         self._pods = pods
         self._pods_on = {}
         for uid, record in pods.items():

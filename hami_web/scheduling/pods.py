@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hami_web.cluster.views import PodView
 from hami_web.core import annotations as keys
@@ -12,8 +12,7 @@ from hami_web.core.reservation import Reservation, decode_allocations
 from hami_web.scheduling.records import Claim, Phase, PodIdentity
 
 
-@dataclass(frozen=True, slots=True)
-class PodRecord:
+class PodRecord(Struct, frozen=True, gc=False):
     """A Pod's claims on a node.
 
     ``doubt`` is set when its annotation cannot be read: then it is unknown what it takes.
@@ -62,10 +61,17 @@ def read_pod(pod: PodView) -> PodRecord | None:
 def _unexplained(listed: str, reservations: tuple[Reservation, ...]) -> tuple[str, ...]:
     if not listed:
         return ()
+    if len(reservations) == 1 and _lists_only(listed, reservations[0].gpu_uuid):
+        return ()
     known = {item.gpu_uuid for item in reservations}
     devices = decode_devices(listed, keys.POD_DEVICES_ALLOCATED)
     found = {device.gpu_uuid: None for container in devices for device in container}
     return tuple(uuid for uuid in found if uuid not in known)
+
+
+def _lists_only(listed: str, uuid: str) -> bool:
+    """True for the frequent list with one device, which need not be decoded to see whose it is."""
+    return listed.startswith(uuid) and listed.count(",") == 3 and listed.endswith(":;")
 
 
 def _phase(reservation: Reservation, *, deleting: bool) -> Phase:

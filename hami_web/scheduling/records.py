@@ -2,6 +2,7 @@
 
 A change on a node makes new records for the GPUs it concerns and for the node; everything else is
 shared. So a snapshot is a copy of one mapping, and whoever holds it sees one moment for ever.
+They refer to no one who refers back, so the garbage collector need not look at them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hami_web.core.annotations import MODE_MIG
 from hami_web.core.blocked import BlockedInterval
@@ -37,8 +40,7 @@ class Phase(StrEnum):
     """It overlaps another reservation; the GPU takes no new work."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodIdentity:
+class PodIdentity(Struct, frozen=True, gc=False):
     """Which Pod: the UID is its identity, the names are for people."""
 
     namespace: str
@@ -52,8 +54,7 @@ class PodIdentity:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True, gc=False):
     """One device's memory slices taken on a GPU, and by whom."""
 
     pod: PodIdentity
@@ -77,8 +78,7 @@ class Claim:
         return self.reservation.identity
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GpuRecord:
+class GpuRecord(Struct, frozen=True, eq=False, gc=False):
     """One GPU at one moment. ``state`` is the table's integer for claims and blocked intervals."""
 
     capability: GpuCapability
@@ -117,8 +117,7 @@ class GpuRecord:
         return self.table.free_memory_slices(self.state)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeRecord:
+class NodeRecord(Struct, frozen=True, eq=False, gc=False):
     """One node at one moment.
 
     ``closed`` is why no GPU of it takes new work; ``doubts`` are the texts behind it, for people.

@@ -17,6 +17,7 @@ from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import PodRequest
 from hami_web.core.selection import Choice, Selection
 from hami_web.scheduling.changes import Subscribers
+from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holds import Hold, HoldBook
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, identity_of, read_pod
@@ -88,7 +89,7 @@ class ClusterState:
 
     def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
         """All nodes, after a complete list."""
-        with self._lock:
+        with self._lock, undisturbed():
             self._occupants.replace_nodes(nodes)
         self._announce()
 
@@ -112,26 +113,10 @@ class ClusterState:
         before the list began, and which the list does not show, has lost its Pod.
         """
         moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
-        with self._lock:
-            present: set[str] = set()
-            records: list[PodRecord] = []
-            for pod in pods:
-                present.add(pod.uid)
-                record = read_pod(pod)
-                if record is not None:
-                    records.append(record)
-                    self._holds.drop(pod.uid)
-                elif pod.is_terminal or pod.node_name:
-                    self._holds.drop(pod.uid)
-            for uid in self._holds.confirmed_before(moment):
-                if uid not in present:
-                    self._holds.drop(uid)
-            held = [
-                entry
-                for uid in self._holds.hold_times()
-                if (entry := self._occupants.pod(uid)) is not None
-            ]
-            self._occupants.replace_pods([*records, *held])
+        with undisturbed():
+            views = [(pod.uid, read_pod(pod), pod) for pod in pods]
+            with self._lock:
+                self._replace(views, moment)
         self._announce()
 
     # decisions
@@ -202,6 +187,11 @@ class ClusterState:
         with self._lock:
             return self._occupants.snapshot()
 
+    def node_names(self) -> tuple[str, ...]:
+        """All nodes that are known, in no order."""
+        with self._lock:
+            return tuple(self._occupants.nodes)
+
     def subscribe(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Call back with the version after changes, outside the lock; returns the way to stop.
 
@@ -213,6 +203,25 @@ class ClusterState:
 
     def _announce(self) -> None:
         self._subscribers.tell(self._occupants.version)
+
+    def _replace(
+        self, listed: Sequence[tuple[str, PodRecord | None, PodView]], moment: float
+    ) -> None:
+        if len(self._holds):
+            for uid, record, pod in listed:
+                if record is not None or pod.is_terminal or pod.node_name:
+                    self._holds.drop(uid)
+            present = {uid for uid, _, _ in listed}
+            for uid in self._holds.confirmed_before(moment):
+                if uid not in present:
+                    self._holds.drop(uid)
+        records = [record for _, record, _ in listed if record is not None]
+        held = [
+            entry
+            for uid in self._holds.hold_times()
+            if (entry := self._occupants.pod(uid)) is not None
+        ]
+        self._occupants.replace_pods([*records, *held])
 
     def _observe(self, pod: PodView) -> None:
         record = read_pod(pod)
