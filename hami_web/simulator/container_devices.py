@@ -66,3 +66,15 @@ def device_requests(container: JsonObject, plugins: DevicePlugins) -> Iterator[t
     for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
         if name in registered and int(amount) > 0:
             yield name, int(amount)
+
+
+def pod_requests(pod: JsonObject, plugins: DevicePlugins) -> dict[str, int]:
+    """Per resource: the sum of app containers, or a larger init container."""
+    total: dict[str, int] = {}
+    for container in pod["spec"]["containers"]:
+        for resource, count in device_requests(container, plugins):
+            total[resource] = total.get(resource, 0) + count
+    for container in pod["spec"].get("initContainers") or []:
+        for resource, count in device_requests(container, plugins):
+            total[resource] = max(total.get(resource, 0), count)
+    return total

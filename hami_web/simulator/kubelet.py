@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hami_web.simulator.client import ApiClient, ApiError, Endpoint
-from hami_web.simulator.container_devices import ContainerDevices, device_requests
+from hami_web.simulator.container_devices import ContainerDevices, pod_requests
 from hami_web.simulator.device_plugins import AllocationFailed, DevicePlugins, Injected
 from hami_web.simulator.documents import (
     JsonObject,
@@ -40,11 +40,14 @@ STOP_SECONDS = "simulator.hami.io/stop-seconds"
 
 @dataclass(slots=True)
 class _PodState:
-    """One Pod that this kubelet has seen. ``status`` is what is still to be written."""
+    """One Pod that this kubelet has seen.
+
+    ``status`` is what is still to be written; ``stop_seconds`` is set once its deletion began.
+    """
 
     pod: JsonObject
     status: JsonObject | None = None
-    ending: bool = False
+    stop_seconds: float | None = None
     over: bool = False
 
 
@@ -78,9 +81,17 @@ class SimulatedKubelet:
         )
 
     def start(self) -> None:
-        """Serve device plugins, register the Node and take in its Pods."""
+        """Serve device plugins, register the Node and take in its Pods.
+
+        Raises what the API client raises when the Node cannot be registered.
+        """
         self._plugins.start()
-        self._node.register()
+        try:
+            self._node.register()
+        except BaseException:
+            self._plugins.stop()
+            self._client.close()
+            raise
         self._timeline.start()
         self._pods.start()
         self._pods.wait_until_synced(10)
@@ -148,9 +159,11 @@ class SimulatedKubelet:
             state = self._states[uid_of(pod)] = _PodState(pod)
             self._admit(state)
         state.pod = pod
-        if metadata(pod).get("deletionTimestamp") and not state.ending:
-            state.ending = True
-            self._timeline.schedule(lambda: self._terminate(pod), _stop_seconds(pod))
+        if metadata(pod).get("deletionTimestamp"):
+            seconds = _stop_seconds(pod)
+            if state.stop_seconds is None or seconds < state.stop_seconds:
+                state.stop_seconds = seconds
+                self._timeline.schedule(lambda: self._terminate(pod), seconds)
 
     def _admit(self, state: _PodState) -> None:
         pod = state.pod
@@ -173,10 +186,10 @@ class SimulatedKubelet:
 
     def _check_room(self, pod: JsonObject) -> None:
         """The node has enough of every resource that plugins registered; raises _Rejected."""
-        wanted = _pod_requests(pod, self._plugins)
+        wanted = pod_requests(pod, self._plugins)
         for resource, healthy in self._plugins.allocatable().items():
             used = sum(
-                _pod_requests(state.pod, self._plugins).get(resource, 0)
+                pod_requests(state.pod, self._plugins).get(resource, 0)
                 for uid, state in self._states.items()
                 if not state.over and uid != uid_of(pod)
             )
@@ -218,14 +231,14 @@ class SimulatedKubelet:
         state = self._states.get(uid_of(pod)) if pod is not None else None
         if pod is None or state is None or (uid and uid != uid_of(pod)):
             return
-        if not state.over and not state.ending:
+        if not state.over and state.stop_seconds is None:
             self._report(state, finished_status(pod, exit_code))
             self._release(uid_of(pod))
 
     def _terminate(self, pod: JsonObject) -> None:
         """All containers have ended: say so, then end the object."""
         state = self._states.get(uid_of(pod))
-        if state is None:
+        if state is None or state.over:
             return
         self._report(state, finished_status(pod, 0))
         self._release(uid_of(pod))
@@ -275,15 +288,3 @@ def _stop_seconds(pod: JsonObject) -> float:
     """What the containers take to end, but never longer than the deletion's grace."""
     grace = float(metadata(pod).get("deletionGracePeriodSeconds") or 0)
     return min(grace, float(annotations_of(pod).get(STOP_SECONDS, "0")))
-
-
-def _pod_requests(pod: JsonObject, plugins: DevicePlugins) -> dict[str, int]:
-    """Per resource: the sum of app containers, or a larger init container."""
-    total: dict[str, int] = {}
-    for container in pod["spec"]["containers"]:
-        for resource, count in device_requests(container, plugins):
-            total[resource] = total.get(resource, 0) + count
-    for container in pod["spec"].get("initContainers") or []:
-        for resource, count in device_requests(container, plugins):
-            total[resource] = max(total.get(resource, 0), count)
-    return total

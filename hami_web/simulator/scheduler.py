@@ -51,7 +51,7 @@ class SimulatedScheduler:
         self._thread = threading.Thread(target=self._run, name="simulated-scheduler")
 
     def start(self) -> None:
-        """Begin to schedule; returns once nodes and Pods are known."""
+        """Begin to schedule; returns once nodes and Pods are known, after 20 s anyway."""
         self._nodes.start()
         self._nodes.wait_until_synced(10)
         self._pods.start()

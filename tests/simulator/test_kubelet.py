@@ -180,6 +180,16 @@ def test_a_deleted_pod_keeps_its_devices_until_its_containers_ended(
     assert kubelet.container_env(uid, "main") is None
 
 
+def test_a_second_deletion_with_less_grace_ends_the_pod_sooner(
+    cluster: SimulatedCluster, plugin: ScriptedPlugin
+) -> None:
+    run(cluster, "a", **{STOP_SECONDS: "30"})
+    wait_for_phase(cluster, "a", "Running")
+    cluster.delete_pod("a")
+    cluster.delete_pod("a", grace_seconds=1)
+    wait_until(lambda: cluster.pod("a") is None, timeout=5)
+
+
 def test_a_pod_deleted_by_force_frees_its_devices(
     cluster: SimulatedCluster, kubelet: SimulatedKubelet, plugin: ScriptedPlugin
 ) -> None:

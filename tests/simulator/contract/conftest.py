@@ -101,7 +101,18 @@ def config_map(name: str, **data: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-@pytest.fixture(scope="session")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Real runs first: one machine holds one cluster, and later suites keep theirs to the end."""
+    items.sort(key=lambda item: not _is_real(item))
+
+
+def _is_real(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("backend") == "real"
+
+
+@pytest.fixture(scope="package")
 def real_endpoint() -> Iterator[Endpoint]:
     config = os.environ.get("HAMI_TEST_KUBECONFIG")
     folder = os.environ.get("HAMI_TEST_KUBE")
@@ -109,9 +120,11 @@ def real_endpoint() -> Iterator[Endpoint]:
         yield endpoint_of(Path(config))
     elif folder:
         up = [f"{folder}/up.sh", "--control-plane-only", "--dir", RUN_FOLDER]
-        started = subprocess.run(up, check=True, stdout=subprocess.PIPE, text=True)
-        yield endpoint_of(Path(started.stdout.strip()))
-        subprocess.run([f"{folder}/down.sh", RUN_FOLDER], check=True)
+        try:
+            started = subprocess.run(up, check=True, stdout=subprocess.PIPE, text=True)
+            yield endpoint_of(Path(started.stdout.strip()))
+        finally:
+            subprocess.run([f"{folder}/down.sh", RUN_FOLDER], check=True)
     else:
         pytest.skip("neither HAMI_TEST_KUBE nor HAMI_TEST_KUBECONFIG names a real Kubernetes")
 
