@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import ExitStack
 from typing import Final
 
@@ -93,6 +94,7 @@ class Agent:
             registration.start()
             closing.callback(self._service.close)
             closing.callback(registration.join)
+            closing.callback(self._stop.set)
             if self._own_node(closing):
                 self._work()
         logger.info("stopped; instances stay as they are")
@@ -119,18 +121,22 @@ class Agent:
         """One NVML session after another; between them nothing is offered."""
         wait = _RETRY_FIRST_SECONDS
         while not self._stop.is_set():
+            began = time.monotonic()
             try:
                 self._one_session()
-                wait = _RETRY_FIRST_SECONDS
             except DriverError as error:
                 self._report(f"NVML cannot be used: {error}")
                 self._parts.publisher.withdraw(f"NVML cannot be used: {error}")
-                self._stop.wait(wait)
-                wait = min(wait * 2, _RETRY_MOST_SECONDS)
             except (AgentError, OSError) as error:
                 self._report(str(error))
-                self._stop.wait(wait)
-                wait = min(wait * 2, _RETRY_MOST_SECONDS)
+            except Exception:
+                self._problem = "an unexpected error, see the log"
+                logger.exception("the work begins anew after an unexpected error")
+            if time.monotonic() - began > _RETRY_MOST_SECONDS:
+                wait = _RETRY_FIRST_SECONDS
+            if self._stop.wait(wait):
+                return
+            wait = min(wait * 2, _RETRY_MOST_SECONDS)
 
     def _one_session(self) -> None:
         driver = open_driver()

@@ -57,7 +57,10 @@ class GpuLocks:
 
 @contextmanager
 def _file_lock(path: Path, deadline: Deadline) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise GpuLocked(f"the lock file {path} cannot be used: {error}") from error
     try:
         while not try_lock(descriptor):
             if deadline.expired:

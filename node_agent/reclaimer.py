@@ -94,19 +94,27 @@ class Reclaimer:
         for doubt in claims.doubts:
             self._metrics.skipped.labels("malformed").inc()
             logger.warning("in doubt, its GPUs are preserved: %s", doubt)
-        self._reclaim_all(reclaimable(records, pods, claims))
+        due = reclaimable(records, pods, claims)
+        owners = {record.owner for record in due}
+        self._retries = {o: retry for o, retry in self._retries.items() if o in owners}
+        self._reclaim_all(due)
         self._finish(records, pods, claims)
         self._unlock(node)
 
     def clear(self, owner: Owner, spec: InstanceSpec, deadline: Deadline) -> None:
         """Reclaim what other owners left on these memory slices, if their Pods are over."""
-        for record in self._instances.records():
-            if (
-                record.owner != owner
-                and record.spec.gpu_uuid == spec.gpu_uuid
-                and record.spec.placement.overlaps(spec.placement)
-                and self._owner_is_over(record)
-            ):
+        left = [
+            record
+            for record in self._instances.records()
+            if record.owner != owner
+            and record.spec.gpu_uuid == spec.gpu_uuid
+            and record.spec.placement.overlaps(spec.placement)
+        ]
+        if not left:
+            return
+        pods = self._cluster.pods().pods
+        for record in reclaimable(left, pods, node_claims(pods)):
+            if self._owner_is_over(record):
                 self._instances.release(record, deadline)
 
     def _reclaim_all(self, records: Sequence[InstanceRecord]) -> None:
