@@ -72,11 +72,12 @@ class PodSpec(Struct, rename="camel", gc=False):
     init_containers: list[Container] | None = None
 
 
-class NodeCondition(Struct, gc=False):
-    """One condition of a node or a Pod."""
+class PodCondition(Struct, gc=False):
+    """One condition of a Pod; kube-scheduler's words are in ``message``."""
 
     type: str = ""
     status: str = ""
+    message: str | None = None
 
 
 class PodStatus(Struct, gc=False):
@@ -84,7 +85,7 @@ class PodStatus(Struct, gc=False):
 
     phase: str = ""
     reason: str | None = None
-    conditions: list[NodeCondition] | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class PodView(Struct, gc=False):
@@ -120,8 +121,20 @@ class PodView(Struct, gc=False):
     @property
     def is_unscheduled(self) -> bool:
         """kube-scheduler tried the Pod, did not bind it, and said so."""
+        return self._not_scheduled is not None
+
+    @property
+    def scheduling_message(self) -> str:
+        """Why kube-scheduler found no node; empty when it has not said."""
+        condition = self._not_scheduled
+        return "" if condition is None else condition.message or ""
+
+    @property
+    def _not_scheduled(self) -> PodCondition | None:
         conditions = self.status.conditions or []
-        return any(c.type == "PodScheduled" and c.status == "False" for c in conditions)
+        return next(
+            (c for c in conditions if c.type == "PodScheduled" and c.status == "False"), None
+        )
 
     @property
     def is_deleting(self) -> bool:
@@ -131,6 +144,13 @@ class PodView(Struct, gc=False):
         """Init containers, then app containers: positions are the wire's container indexes."""
         every = (self.spec.init_containers or []) + (self.spec.containers or [])
         return [container.spec() for container in every]
+
+
+class NodeCondition(Struct, gc=False):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
 
 
 class NodeSpec(Struct, gc=False):

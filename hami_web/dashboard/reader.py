@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, Generic
 
-from hami_web.cluster.client import OfficialConnection, Resource, nodes
+from hami_web.cluster.client import OfficialConnection, nodes, pods
 from hami_web.cluster.errors import ClusterError, Expired
 from hami_web.cluster.ports import Bookmark, Changed, ObjectSource, Page, Removed, T, WatchStream
 from hami_web.cluster.reflector import Reflector
 from hami_web.cluster.transport import Transport
-from hami_web.cluster.views import NodeView, ObjectMeta
+from hami_web.cluster.views import NodeView, ObjectMeta, PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.drawing import draw_map
 from hami_web.dashboard.freshness import Freshness
-from hami_web.dashboard.waiting import ConditionedPod, WaitingBook
+from hami_web.dashboard.waiting import WaitingBook
 from hami_web.scheduling.state import ClusterState
 
 USER_AGENT: Final = "hami-web/dashboard"
@@ -33,7 +33,7 @@ class ClusterReader:
         self._waiting = WaitingBook()
         self._sources = (
             RememberingSource(nodes(transport)),
-            RememberingSource(Resource(transport, "/api/v1/pods", ConditionedPod)),
+            RememberingSource(pods(transport)),
         )
         self._nodes = Reflector("nodes", self._sources[0], _NodeSink(self._state, self._announce))
         self._pods = Reflector(
@@ -146,13 +146,13 @@ class _PodSink:
         self._waiting = waiting
         self._changed = changed
 
-    def replace(self, items: Iterable[ConditionedPod], *, listed_at: float) -> None:
-        pods = list(items)
-        self._state.replace_pods(pods, listed_at=listed_at)
-        self._waiting.replace(pods)
+    def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
+        listed = list(items)
+        self._state.replace_pods(listed, listed_at=listed_at)
+        self._waiting.replace(listed)
         self._changed()
 
-    def put(self, item: ConditionedPod) -> None:
+    def put(self, item: PodView) -> None:
         self._state.set_pod(item)
         self._waiting.put(item)
         self._changed()

@@ -5,39 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-import msgspec
-from msgspec import Struct
-
-from hami_web.cluster.views import PodStatus, PodView
+from hami_web.cluster.views import PodView
 from hami_web.core.annotations import RESOURCE_COUNT
 from hami_web.dashboard.cluster_map import WaitingPod
-
-
-class PodCondition(Struct, gc=False):
-    """One condition of a Pod; the scheduler's words are in ``message``."""
-
-    type: str = ""
-    status: str = ""
-    message: str | None = None
-
-
-class ConditionedStatus(PodStatus, gc=False):
-    """A Pod's status with its conditions."""
-
-    conditions: list[PodCondition] | None = None
-
-
-class ConditionedPod(PodView, gc=False):
-    """A Pod as the dashboard decodes it."""
-
-    status: ConditionedStatus = msgspec.field(default_factory=ConditionedStatus)
-
-    @property
-    def scheduling_message(self) -> str:
-        """Why the scheduler found no node, empty when it has not said."""
-        conditions = self.status.conditions or []
-        refused = (c for c in conditions if c.type == "PodScheduled" and c.status != "True")
-        return next((condition.message or "" for condition in refused), "")
 
 
 class WaitingBook:
@@ -47,13 +17,13 @@ class WaitingBook:
         self._lock = threading.Lock()
         self._pods: Mapping[str, WaitingPod] = {}
 
-    def replace(self, pods: Iterable[ConditionedPod]) -> None:
+    def replace(self, pods: Iterable[PodView]) -> None:
         """Take a complete list."""
         waiting = {pod.uid: _waiting_pod(pod) for pod in pods if _waits(pod)}
         with self._lock:
             self._pods = waiting
 
-    def put(self, pod: ConditionedPod) -> None:
+    def put(self, pod: PodView) -> None:
         """Take one Pod as it is now."""
         with self._lock:
             rest = {uid: known for uid, known in self._pods.items() if uid != pod.uid}
@@ -69,7 +39,7 @@ class WaitingBook:
         return sorted(self._pods.values(), key=lambda waiting: waiting.pod)
 
 
-def _waiting_pod(pod: ConditionedPod) -> WaitingPod:
+def _waiting_pod(pod: PodView) -> WaitingPod:
     return WaitingPod(pod.full_name, pod.scheduling_message)
 
 
