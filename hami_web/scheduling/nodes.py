@@ -104,31 +104,52 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
     gpus = tuple(
         _gpu(published, gpu, table, claims.get(gpu.uuid, ())) for gpu, table in published.gpus
     )
-    return _assemble(published, gpus, pods, version)
+    doubts = _doubts(gpus, pods)
+    closed = published.closed
+    if closed is None and doubts:
+        closed = Reason.NODE_DOUBT
+    return _record(published, gpus, (*published.doubts, *doubts), closed, version)
 
 
-def rebuild_gpus(
+def exchange(
     before: NodeRecord,
     published: PublishedNode,
-    pods: Iterable[PodRecord],
-    touched: frozenset[str],
+    left: PodRecord | None,
+    came: PodRecord | None,
     version: int,
-) -> NodeRecord:
-    """The node's record after a change of claims on the touched GPUs alone."""
-    pods = list(pods)
-    claims: dict[str, list[Claim]] = {uuid: [] for uuid in touched}
-    for pod in pods:
-        for claim in pod.claims:
-            found = claims.get(claim.reservation.gpu_uuid)
-            if found is not None:
-                found.append(claim)
-    gpus = tuple(
-        _gpu(published, gpu.capability, gpu.table, claims[gpu.capability.uuid])
-        if gpu.capability.uuid in touched
-        else gpu
-        for gpu in before.gpus
-    )
-    return _assemble(published, gpus, pods, version)
+) -> NodeRecord | None:
+    """The node's record after one Pod left or came, from the GPUs it concerns alone.
+
+    None where that is not enough to know: on a node with doubts or conflicts all Pods count.
+    """
+    if before.doubts or (came is not None and (came.doubt or came.unexplained)):
+        return None
+    gone = "" if left is None else left.identity.uid
+    touched = {
+        claim.reservation.gpu_uuid
+        for pod in (left, came)
+        if pod is not None
+        for claim in pod.claims
+    }
+    gpus = list(before.gpus)
+    for position, gpu in enumerate(gpus):
+        uuid = gpu.capability.uuid
+        if uuid not in touched:
+            continue
+        if gpu.conflicted:
+            return None
+        touched.discard(uuid)
+        claims = [claim for claim in gpu.claims if claim.pod.uid != gone]
+        if came is not None:
+            claims.extend(claim for claim in came.claims if claim.reservation.gpu_uuid == uuid)
+        gpus[position] = occupy(
+            gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned
+        )
+        if came is not None and any(c.reservation.placement.end > gpu.table.grid for c in claims):
+            return None
+    if touched:
+        return None
+    return _record(published, tuple(gpus), (), before.closed, version)
 
 
 def _gpu(
@@ -138,17 +159,13 @@ def _gpu(
     return occupy(gpu, table, claims, blocked, cordoned=gpu.uuid in published.cordoned)
 
 
-def _assemble(
+def _record(
     published: PublishedNode,
     gpus: tuple[GpuRecord, ...],
-    pods: Sequence[PodRecord],
+    doubts: tuple[str, ...],
+    closed: Reason | None,
     version: int,
 ) -> NodeRecord:
-    doubts = (*published.doubts, *_doubts(gpus, pods))
-    closed = published.closed
-    if closed is None and len(doubts) > len(published.doubts):
-        closed = Reason.NODE_DOUBT
-    open_gpus = () if closed else tuple(gpu for gpu in gpus if gpu.refusal is None)
     return NodeRecord(
         published.name,
         version,
@@ -156,7 +173,7 @@ def _assemble(
         published.refused,
         closed,
         doubts,
-        open_gpus,
+        () if closed else tuple([gpu for gpu in gpus if gpu.refusal is None]),
         published.unschedulable,
     )
 

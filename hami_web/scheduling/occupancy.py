@@ -11,8 +11,8 @@ from hami_web.scheduling.index import ChangeLog
 from hami_web.scheduling.nodes import (
     PublishedNode,
     build_record,
+    exchange,
     read_node,
-    rebuild_gpus,
     source_of,
 )
 from hami_web.scheduling.pods import PodRecord
@@ -109,16 +109,17 @@ class Occupants:
             del self._pods_on[record.node]
         self._reclaim(record.node, record, None)
 
-    def _reclaim(self, name: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """Make new records for the GPUs of a node that one Pod left or came to."""
+    def _reclaim(self, name: str, left: PodRecord | None, came: PodRecord | None) -> None:
+        """Renew the GPUs of a node that one Pod left or came to."""
         published, record = self._published.get(name), self.nodes.get(name)
         if published is None or record is None:
             return
-        claims = [claim for pod in (before, after) if pod is not None for claim in pod.claims]
-        touched = frozenset(claim.reservation.gpu_uuid for claim in claims)
-        pods = self._pods_on.get(name, {}).values()
+        renewed = exchange(record, published, left, came, self.version + 1)
+        if renewed is None:
+            self._rebuild(name)
+            return
         self._note(name)
-        self.nodes[name] = rebuild_gpus(record, published, pods, touched, self.version)
+        self.nodes[name] = renewed
 
     def _rebuild(self, name: str) -> None:
         published = self._published.get(name)
