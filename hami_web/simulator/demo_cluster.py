@@ -60,6 +60,8 @@ class DemoCluster:
 
     def start(self, ports: DemoPorts, tell: Tell) -> None:
         """Start everything and wait until it can take Pods. Raises :class:`DemoError`."""
+        if not WEBHOOK.is_file():
+            raise DemoError(f"{WEBHOOK}: no such file; run the demo in a checkout of the project")
         api_port = choose_port(ports.api, "--api-port")
         extender_port = choose_port(ports.extender, "--extender-port")
         web_port = None if ports.web is None else choose_port(ports.web, "--port")
@@ -187,7 +189,8 @@ class DemoCluster:
         while not ready():
             self.check()
             if time.monotonic() > deadline:
-                raise DemoError(f"{what}: not ready after {_START_S:g} s")
+                logs = self._children.tails()
+                raise DemoError(f"{what}: not ready after {_START_S:g} s; the logs:\n{logs}")
             time.sleep(0.05)
 
 

@@ -79,6 +79,10 @@ class Children:
                 code = child.process.returncode
                 raise DemoError(f"{child.name} ended with status {code}; its log:\n{child.tail()}")
 
+    def tails(self) -> str:
+        """The last lines of every log."""
+        return "\n".join(f"[{child.name}]\n{child.tail()}" for child in self._running.values())
+
     def stop(self) -> None:
         """SIGTERM to each, newest first; whoever does not obey in time is killed."""
         children = list(reversed(self._running.values()))

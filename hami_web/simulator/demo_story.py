@@ -61,8 +61,16 @@ class Story:
 
     def _fill(self) -> None:
         self.tell(f"Small inference Pods fill the A100s: {_FULL} fit on each.")
-        for number in range(2 * _FULL):
-            self._run(PodPlan(self._small(number), _SMALL_MIB, gpu_type="A100"))
+        began = time.monotonic()
+        names = [self._small(number) for number in range(2 * _FULL)]
+        for name in names:
+            self._create(PodPlan(name, _SMALL_MIB, gpu_type="A100"))
+            self._rest(0.5)
+        for name in names:
+            pod = until(f"{name} realized", partial(expect.realized, self.cluster, name))
+            self.tell(f"  {name} ({_SMALL_MIB} MiB): {self._where(pod)}")
+        self.tell(f"  All of them run after {time.monotonic() - began:.0f} s.")
+        self._rest(3)
 
     def _fragment(self) -> list[str]:
         self.tell(
