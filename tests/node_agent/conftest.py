@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("msgspec", reason="the simulated API server needs msgspec")
-
 from tests.node_agent.lab import Lab, open_lab
 
 
