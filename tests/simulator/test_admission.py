@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hami_web.simulator.client import ApiClient, ApiError
+from hami_web.simulator.client import ApiClient, ApiError, Endpoint
+from hami_web.simulator.server import SimulatedApiServer
 from tests.simulator.contract.conftest import pod
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -130,6 +131,17 @@ def test_a_dead_webhook_fails_or_is_ignored_by_policy(client: ApiClient) -> None
     client.delete(path)
     install(client, "http://127.0.0.1:9/webhook", failurePolicy="Ignore")
     client.create(PODS, pod("a"))
+
+
+def test_a_webhook_behind_a_service_is_called_where_the_test_says(webhook: Webhook) -> None:
+    base = webhook.url.removesuffix("/webhook")
+    with SimulatedApiServer(services={("hami", "extender"): base}) as server:
+        api = ApiClient(Endpoint(server.url))
+        service = {"namespace": "hami", "name": "extender", "path": "/webhook"}
+        install(api, "", clientConfig={"service": service})
+        api.create(PODS, pod("a"))
+        api.close()
+    assert [request["name"] for request in webhook.reviews] == ["a"]
 
 
 def test_an_answer_for_another_request_fails(client: ApiClient, webhook: Webhook) -> None:

@@ -213,3 +213,32 @@ def test_connections_to_the_extender_are_kept(
         cluster.create_pod(PodSpec(f"p{number}"))
         wait_until(lambda number=number: node_of(cluster, f"p{number}"))
     assert extender.connections <= 3
+
+
+def test_an_unreachable_extender_is_told_and_retried(
+    cluster: SimulatedCluster, extender: ScriptedExtender
+) -> None:
+    config = ExtenderConfig("http://127.0.0.1:9/prefix", timeout=1)
+    cluster.start_scheduler(SchedulerConfig(config))
+    cluster.create_pod(PodSpec("a"))
+    text = 'Post "http://127.0.0.1:9/prefix/filter": '
+    wait_until(lambda: scheduled_message(cluster, "a").startswith(text))
+
+
+def test_a_node_that_the_extender_was_not_asked_about_is_an_error(
+    cluster: SimulatedCluster, extender: ScriptedExtender
+) -> None:
+    extender.decide = lambda arguments: {"nodenames": ["elsewhere"]}
+    start(cluster, extender)
+    cluster.create_pod(PodSpec("a"))
+    wait_until(lambda: "claims a filtered node 'elsewhere'" in scheduled_message(cluster, "a"))
+
+
+def test_a_node_selector_is_respected(
+    cluster: SimulatedCluster, extender: ScriptedExtender
+) -> None:
+    start(cluster, extender)
+    selector = {"kubernetes.io/hostname": "n2"}
+    cluster.create_pod(PodSpec("a", node_selector=selector))
+    wait_until(lambda: node_of(cluster, "a") == "n2")
+    assert extender.filters[0]["NodeNames"] == ["n2"]
