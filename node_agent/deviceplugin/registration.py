@@ -1,6 +1,6 @@
 """Keeps the service registered with the kubelet, whatever the kubelet does to the sockets.
 
-A kubelet that restarts deletes every socket of the folder, so its socket's inode and our own
+A kubelet that restarts deletes every socket of the folder, so its socket's identity and our own
 socket's existence are looked at; either change means: serve anew, register anew.
 """
 
@@ -44,7 +44,7 @@ class KubeletRegistration:
         self._metrics = metrics
         self._endpoint = f"hami-{resource.replace('/', '-')}.sock"
         self._server: grpc.Server | None = None
-        self._registered_with: int | None = None
+        self._registered_with: tuple[int, int] | None = None
         self.registered = threading.Event()
 
     @property
@@ -70,12 +70,12 @@ class KubeletRegistration:
         self._stop_server()
 
     def _look(self) -> None:
-        kubelet = _inode(self._folder / _KUBELET_SOCKET)
+        kubelet = _identity(self._folder / _KUBELET_SOCKET)
         if kubelet is None:
             self.registered.clear()
             self._registered_with = None
             return
-        served = self._server is not None and _inode(self.socket) is not None
+        served = self._server is not None and _identity(self.socket) is not None
         if served and kubelet == self._registered_with:
             return
         self.registered.clear()
@@ -123,11 +123,13 @@ class KubeletRegistration:
             )
 
 
-def _inode(path: Path) -> int | None:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tells one socket from the next at the same path; an inode number alone is used again."""
     try:
-        return path.stat().st_ino
+        found = path.stat()
     except FileNotFoundError:
         return None
+    return (found.st_ino, found.st_ctime_ns)
 
 
 def _text(error: Exception) -> str:
