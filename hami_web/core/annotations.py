@@ -16,6 +16,7 @@ POD_DEVICES_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
 POD_MIG_ALLOCATIONS: Final = "hami.io/vgpu-mig-allocations"
 POD_BIND_PHASE: Final = "hami.io/bind-phase"
 POD_BIND_TIME: Final = "hami.io/bind-time"
+POD_MIG_SIGNATURE: Final = "hami.io/vgpu-mig-signature"
 
 # on Pods, written by their users
 POD_MODE: Final = "nvidia.com/vgpu-mode"
