@@ -95,7 +95,9 @@ class OneNode(RuleBasedStateMachine):
             self.lab.create_pod(f"idle-{self.made}")
             self.lab.bind(f"idle-{self.made}", {})
             self.made += 1
-            self.foreign.clear()
+            if lose_journal:
+                # Nobody uses the GPU, and no record of ours is on it: it is cleaned.
+                self.foreign.clear()
         self.agent = ExitStack()
         self.agent.enter_context(self.lab.agent(**QUICK))
         self.settle()
@@ -115,9 +117,9 @@ class OneNode(RuleBasedStateMachine):
 
 
 OneNode.TestCase.settings = settings(
-    max_examples=150,
-    stateful_step_count=30,
+    max_examples=10,
+    stateful_step_count=15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestOneNode = pytest.mark.slow(pytest.mark.timeout(500)(OneNode.TestCase))
+TestOneNode = pytest.mark.slow(pytest.mark.timeout(120)(OneNode.TestCase))
