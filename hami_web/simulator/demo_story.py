@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from hami_web.simulator import demo_expect as expect
+from hami_web.simulator.client import ApiError
 from hami_web.simulator.demo_cluster import DemoCluster
 from hami_web.simulator.demo_expect import StepFailed, until
 from hami_web.simulator.demo_plan import PodPlan
@@ -38,17 +39,20 @@ class Story:
     round: int = 0
 
     def play_round(self) -> None:
-        """One round. A surprise is told and ends the round, never the demo."""
+        """One round. A surprise is told and ends the day, never the demo."""
         self.round += 1
-        try:
-            self._everyday()
-            self._fill()
-            holes = self._fragment()
-            self._wait_and_start(holes)
-            self._two_devices()
-        except StepFailed as surprise:
-            self.tell(f"Unexpected: {surprise}")
-        self._evening()
+        for part in (self._day, self._evening):
+            try:
+                part()
+            except (StepFailed, ApiError) as surprise:
+                self.tell(f"Unexpected: {surprise}")
+
+    def _day(self) -> None:
+        self._everyday()
+        self._fill()
+        holes = self._fragment()
+        self._wait_and_start(holes)
+        self._two_devices()
 
     def _everyday(self) -> None:
         self.tell("Work arrives on the H100, A30 and RTX PRO 6000 nodes.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import tempfile
@@ -81,14 +82,20 @@ class Command(BaseCommand):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
-            self._tell("Stopping everything.")
+            with contextlib.suppress(Stopped):
+                self._tell("Stopping everything.")
             cluster.stop()
-            self._tell("Stopped; nothing is left behind.")
+            with contextlib.suppress(Stopped):
+                self._tell("Stopped; nothing is left behind.")
 
     def _tell(self, text: str) -> None:
         after_s = time.monotonic() - self._began
-        self.stdout.write(f"{after_s:6.1f} s  {text}")
-        self.stdout.flush()
+        try:
+            self.stdout.write(f"{after_s:6.1f} s  {text}")
+            self.stdout.flush()
+        except BrokenPipeError:
+            # Nobody reads any more, for example behind ``| head``.
+            raise Stopped from None
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
