@@ -57,10 +57,13 @@ class Packing:
     state: int
 
 
+_UNKNOWN: Final = Packing((), -1)
+
+
 class ProfileTable:
     """Answers for all GPUs whose published profiles are equal.
 
-    Not synchronized: use it under the lock of the state that owns it.
+    Safe for threads: answers are only ever added, and equal questions have equal answers.
     """
 
     def __init__(self, gpu: GpuCapability) -> None:
@@ -168,8 +171,9 @@ class ProfileTable:
         if not any(wanted):
             return Packing((), state)
         key = (state, wanted, lowest)
-        if key in self._packings:
-            return self._packings[key]
+        known = self._packings.get(key, _UNKNOWN)
+        if known is not _UNKNOWN:
+            return known
         found = self._first(state, wanted) if lowest else self._search(state, wanted)
         _remember(self._packings, key, found)
         return found
