@@ -67,6 +67,14 @@ def waiting(cluster: DemoCluster, name: str) -> SeenPod:
     return pod
 
 
+def decided(cluster: DemoCluster, name: str) -> SeenPod:
+    """The Pod, realized, or waiting with a reason."""
+    try:
+        return realized(cluster, name)
+    except NotYet:
+        return waiting(cluster, name)
+
+
 def phase(cluster: DemoCluster, name: str, wanted: str) -> SeenPod:
     """The Pod in this phase."""
     pod = cluster.pod(name)

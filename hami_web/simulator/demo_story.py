@@ -131,11 +131,9 @@ class Story:
         """Create a Pod and tell where it went, or why it waits."""
         began = time.monotonic()
         self._create(plan)
-        try:
-            pod = until(plan.name, partial(expect.realized, self.cluster, plan.name), patience_s=5)
-        except StepFailed:
-            seen = self.cluster.pod(plan.name)
-            self.tell(f"  {plan.name} ({plan.wish}) waits: {seen.message if seen else 'gone'}")
+        pod = until(plan.name, partial(expect.decided, self.cluster, plan.name))
+        if not pod.node:
+            self.tell(f"  {plan.name} ({plan.wish}) waits: {pod.message}")
             return
         after_s = time.monotonic() - began
         self.tell(f"  {plan.name} ({plan.wish}): {self._where(pod)}, after {after_s:.1f} s")
