@@ -8,6 +8,7 @@ from typing import Final
 
 from hami_web.core.selection import Selection
 from hami_web.scheduling.records import NodeRecord
+from hami_web.scheduling.refusal import NodeRefusal
 
 Entry = tuple[tuple[int, ...], str]
 
@@ -45,10 +46,14 @@ class ChangeLog:
 
 
 class RankIndex:
-    """The nodes that can take one request, best first. Not synchronized."""
+    """The nodes that can take one request, best first. Not synchronized.
+
+    ``refusals`` keeps what was found out about nodes that cannot, each with the record it is of.
+    """
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
+        self.refusals: dict[str, tuple[NodeRecord, NodeRefusal]] = {}
         self._entries: dict[str, Entry] = {}
         self._order: list[Entry] = []
         self._position = -1

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from hami_web.cluster.views import NodeView, PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import PodRequest
-from hami_web.core.selection import Choice, Selection
+from hami_web.core.selection import Choice
 from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holds import Hold, HoldBook
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, identity_of, read_pod
 from hami_web.scheduling.ranking import Rankings
-from hami_web.scheduling.records import Claim, ClusterSnapshot, NodeRecord, Phase, devices_of
-from hami_web.scheduling.refusal import NodeRefusal, refuse, unregistered
+from hami_web.scheduling.records import Claim, ClusterSnapshot, Phase, devices_of
+from hami_web.scheduling.refusal import Refused
 
 __all__ = ["ClusterState", "Held", "Hold", "Refused"]
 
@@ -34,29 +33,6 @@ class Held:
 
     node: str
     hold: Hold
-
-
-@dataclass(frozen=True)
-class Refused:
-    """No named node takes the Pod. Texts and details are worked out when they are asked for."""
-
-    selection: Selection
-    nodes: Mapping[str, NodeRecord | None]
-    lock: threading.RLock
-
-    @cached_property
-    def details(self) -> Mapping[str, NodeRefusal]:
-        """Per node: the text, and the reason of each GPU."""
-        with self.lock:  # the planner's kept answers are shared with the next decision
-            return {
-                name: unregistered(name) if record is None else refuse(record, self.selection)
-                for name, record in self.nodes.items()
-            }
-
-    @cached_property
-    def reasons(self) -> Mapping[str, str]:
-        """Per node the text for kube-scheduler, which shows it to users."""
-        return {name: refusal.text for name, refusal in self.details.items()}
 
 
 class ClusterState:
@@ -286,9 +262,9 @@ class ClusterState:
         return hold
 
     def _refuse(self, request: PodRequest, names: Sequence[str]) -> Refused:
-        selection = self._rankings.index(request, self.policy).selection
-        nodes = self._occupants.nodes
-        return Refused(selection, {name: nodes.get(name) for name in names}, self._lock)
+        index = self._rankings.index(request, self.policy)
+        nodes = self._occupants.snapshot().nodes
+        return Refused(index.selection, names, nodes, index.refusals)
 
     def _stands(self, hold: Hold, request: PodRequest) -> bool:
         """True while the node and every GPU of a hold would still be given."""
