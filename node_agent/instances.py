@@ -158,26 +158,20 @@ class InstanceManager:
             if live.placement.overlaps(claim.spec.placement)
         ]
         own = self._journal.get(claim.owner)
+        for record in self._journal.records():
+            if record.owner != claim.owner and _overlap(record.spec, claim.spec):
+                raise PlacementTaken(
+                    f"{claim.spec} is held by Pod {record.pod} ({record.spec}, {record.state})"
+                )
         for live in overlapping:
             exact = (live.placement, live.profile_id) == (claim.spec.placement, profile.profile_id)
             if own is None or not exact:
-                raise PlacementTaken(self._taken_text(claim, live))
+                raise PlacementTaken(
+                    f"{claim.spec} is taken by GPU instance {live.gpu_instance_id} at "
+                    f"{live.placement}, which no Pod of this agent owns; the placement is free "
+                    "again when that instance is destroyed"
+                )
         return overlapping[0] if overlapping else None
-
-    def _taken_text(self, claim: Claim, live: LiveInstance) -> str:
-        holder = next(
-            (
-                record
-                for record in self._journal.records()
-                if record.spec.gpu_uuid == live.gpu_uuid and record.spec.placement == live.placement
-            ),
-            None,
-        )
-        whose = f"of {holder.pod}" if holder else "that no Pod of this agent owns"
-        return (
-            f"{claim.spec} is taken by GPU instance {live.gpu_instance_id} at {live.placement} "
-            f"{whose}; the placement is free again when that instance is destroyed"
-        )
 
     def _take_up(
         self,
@@ -284,3 +278,7 @@ class InstanceManager:
             device_ids=device_ids,
             since=self._clock(),
         )
+
+
+def _overlap(one: InstanceSpec, other: InstanceSpec) -> bool:
+    return one.gpu_uuid == other.gpu_uuid and one.placement.overlaps(other.placement)

@@ -99,13 +99,17 @@ def reclaimable(
     """Records whose owner is over or not among the node's Pods, on GPUs without doubt.
 
     ``pods`` must be a complete list taken after ``records`` were read; a Pod that is missing from
-    it is asked for by name before anything is destroyed.
+    it is asked for by name before anything is destroyed. An instance whose identity a Pod that is
+    not over carries too is kept: an identity is used again, so it may be that Pod's by now.
     """
     keeps = {pod.uid for pod in pods if not pod.over}
+    carried = {(c.spec.gpu_uuid, c.identity) for c in claims.claims if c.identity is not None}
     return tuple(
         record
         for record in records
-        if record.owner.pod_uid not in keeps and not claims.in_doubt(record.spec.gpu_uuid)
+        if record.owner.pod_uid not in keeps
+        and not claims.in_doubt(record.spec.gpu_uuid)
+        and (record.spec.gpu_uuid, record.identity) not in carried
     )
 
 

@@ -190,6 +190,45 @@ def test_two_pods_that_claim_one_instance_are_both_preserved() -> None:
     assert "also claimed by ns/b" in decisions[0].reason
 
 
+def test_an_instance_whose_identity_a_living_pod_carries_is_kept() -> None:
+    identity = RuntimeIdentity("MIG-1", 1, 0)
+    spec = InstanceSpec("GPU-a", "1g", Placement(0, 1))
+    record = record_of(Owner("gone", 0, 0), spec, RecordState.REALIZED)
+    carried = encode_allocations([Reservation(0, 0, "GPU-a", "1g", Placement(0, 1), identity)])
+    living = pod(annotations={keys.POD_MIG_ALLOCATIONS: carried})
+    over = replace(living, phase="Failed", states={})
+    assert reclaimable([record], [living], node_claims([living])) == ()
+    assert reclaimable([record], [over], node_claims([over])) == (record,)
+
+
+def decided(claim: Claim, record: InstanceRecord | None, *live: LiveInstance) -> Verdict:
+    records = {record.owner: record} if record else {}
+    return adoption_decisions([claim], records, live, PROFILE_IDS)[0].verdict
+
+
+def test_each_reservation_gets_the_verdict_its_facts_allow() -> None:
+    spec = InstanceSpec("GPU-a", "1g", Placement(0, 1))
+    identity = RuntimeIdentity("MIG-1", 1, 0)
+    bare = Claim(Owner("a", 0, 0), "ns", "pod", spec)
+    full = replace(bare, identity=identity)
+    there = live_of(spec, identity)
+    half = replace(there, compute_instances=())
+    beside = live_of(InstanceSpec("GPU-a", "2g", Placement(0, 2)), identity)
+    record = record_of(bare.owner, spec, RecordState.REALIZED)
+    unknown = replace(full, spec=replace(spec, profile="9g"))
+    assert decided(full, None, there) is Verdict.ADOPT
+    assert decided(bare, record, there) is Verdict.ADOPT
+    assert decided(bare, None) is Verdict.AWAIT
+    assert decided(bare, record, half) is Verdict.AWAIT
+    assert decided(full, None) is Verdict.STALE
+    assert decided(unknown, None, there) is Verdict.PRESERVE
+    assert decided(full, None, beside) is Verdict.PRESERVE
+    assert decided(full, None, half) is Verdict.PRESERVE
+    assert decided(bare, None, there) is Verdict.PRESERVE
+    reclaiming = replace(record, state=RecordState.RECLAIMING)
+    assert decided(bare, reclaiming, there) is Verdict.PRESERVE
+
+
 def node(labels: dict[str, str], *resources: str) -> ObservedNode:
     return ObservedNode("n1", "uid", "1", {}, labels, frozenset(resources))
 

@@ -189,7 +189,7 @@ def test_the_instance_of_a_live_owner_is_never_given_to_another(lab: Lab) -> Non
         lab.reserve("second", [(0, "1g.5gb", 6, 1)])
         code, text = refused(lab, lab.ids(2)[1])
         assert code is FAILED
-        assert "of default/first" in text
+        assert "is held by Pod default/first" in text
         assert lab.placements() == [(6, 1)]
 
 
