@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Generic, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -13,31 +14,24 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 from kubernetes.config.config_exception import ConfigException
 
-from hami_web.cluster.errors import (
-    Conflict,
-    InvalidConfiguration,
-    MalformedAnswer,
-    Rejected,
-    error_of,
-)
-from hami_web.cluster.ports import (
-    Annotations,
-    Binding,
-    Bookmark,
-    Changed,
-    Page,
-    Removed,
-    T,
-)
-from hami_web.cluster.transport import LineStream, Request, Transport
-from hami_web.cluster.views import NodeView, ObjectHead, ObjectList, PodView, Status, WatchEvent
+from hami_web.cluster.errors import Conflict, InvalidConfiguration, MalformedAnswer, Rejected
+from hami_web.cluster.ports import Annotations, Binding, EventDocument, LeaseSpec
+from hami_web.cluster.transport import Priority, Request, Transport
+from hami_web.cluster.views import LeaseView, NodeView, PodView
 
 FIELD_MANAGER = "hami-scheduler"
 MERGE_PATCH = "application/merge-patch+json"
 POOL_CONNECTIONS = 64
 """Connections kept; more threads than that would open and close extra ones."""
-WATCH_SILENCE_S = 15.0
-"""Added to the server's watch timeout: a connection silent for longer is dead."""
+SOCKET_OPTIONS: Final = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    # A peer that vanished is found out within 60 s even where no read is waiting.
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+_View = TypeVar("_View")
 
 
 class OfficialConnection:
@@ -59,6 +53,7 @@ class OfficialConnection:
             where = "the Pod's ServiceAccount" if kubeconfig is None else str(kubeconfig)
             raise InvalidConfiguration(f"Kubernetes configuration from {where}: {error}") from error
         configuration.connection_pool_maxsize = POOL_CONNECTIONS
+        configuration.socket_options = list(SOCKET_OPTIONS)
         self._configuration = configuration
         self._client = official.ApiClient(configuration)
 
@@ -82,7 +77,7 @@ class OfficialConnection:
 
 
 class KubernetesClient:
-    """Typed calls of the control plane; implements :class:`hami_web.cluster.ports.Cluster`."""
+    """Typed calls of the control plane; implements the protocols of ``cluster.ports``."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -122,115 +117,80 @@ class KubernetesClient:
         """Merge-patch annotations of exactly this Pod."""
         metadata = {"uid": pod.uid, "annotations": dict(annotations)}
         try:
-            self._patch(_pod_path(pod.metadata.namespace, pod.metadata.name), metadata)
+            path = _pod_path(pod.metadata.namespace, pod.metadata.name)
+            self._patch(path, metadata, Priority.HOUSEKEEPING)
         except Rejected as error:
             # The API server calls another Pod's UID an attempt to change an immutable field.
             if error.status == 422 and "metadata.uid" in str(error):
                 raise Conflict(str(error), error.status) from error
             raise
 
-    def _patch(self, path: str, metadata: Mapping[str, object]) -> bytes:
+    def label_pod(self, namespace: str, name: str, labels: Annotations) -> None:
+        """Merge-patch labels of a Pod of the control plane itself."""
+        self._patch(_pod_path(namespace, name), {"labels": dict(labels)})
+
+    def get_lease(self, namespace: str, name: str) -> LeaseView:
+        return _decode(
+            self._transport.send(Request("GET", _lease_path(namespace, name))), LeaseView
+        )
+
+    def create_lease(self, namespace: str, name: str, spec: LeaseSpec) -> LeaseView:
+        """Create; Conflict when it exists."""
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec.document(),
+        }
+        query = {"fieldManager": FIELD_MANAGER}
+        request = Request("POST", _lease_path(namespace), query=query, body=body)
+        return _decode(self._transport.send(request), LeaseView)
+
+    def patch_lease(self, lease: LeaseView, spec: LeaseSpec) -> LeaseView:
+        """Merge-patch under the Lease's resource version: Conflict if anyone wrote since."""
+        meta = lease.metadata
+        body = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "spec": spec.document(),
+        }
+        return _decode(self._send_patch(_lease_path(meta.namespace, meta.name), body), LeaseView)
+
+    def create_event(self, event: EventDocument) -> None:
+        """POST an ``events.k8s.io/v1`` Event."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{quote(event.namespace, safe='')}/events"
+        self._transport.send(
+            Request("POST", path, body=event.document, priority=Priority.HOUSEKEEPING)
+        )
+
+    def patch_event(self, event: EventDocument) -> None:
+        """Merge-patch an Event that we created."""
+        path = (
+            f"/apis/events.k8s.io/v1/namespaces/{quote(event.namespace, safe='')}/events/"
+            f"{quote(event.name, safe='')}"
+        )
+        self._send_patch(path, event.document, Priority.HOUSEKEEPING)
+
+    def _patch(
+        self, path: str, metadata: Mapping[str, object], priority: Priority = Priority.URGENT
+    ) -> bytes:
+        return self._send_patch(path, {"metadata": metadata}, priority)
+
+    def _send_patch(
+        self, path: str, body: Mapping[str, object], priority: Priority = Priority.URGENT
+    ) -> bytes:
         return self._transport.send(
             Request(
                 "PATCH",
                 path,
                 query={"fieldManager": FIELD_MANAGER},
-                body={"metadata": metadata},
+                body=body,
                 content_type=MERGE_PATCH,
+                priority=priority,
             )
         )
 
 
-class Resource(Generic[T]):
-    """List and watch of one collection, for example ``/api/v1/pods``."""
-
-    def __init__(self, transport: Transport, path: str, view: type[T]) -> None:
-        self._transport = transport
-        self._path = path
-        self._list = msgspec.json.Decoder(ObjectList[view])  # type: ignore[valid-type]
-        self._item = msgspec.json.Decoder(view)
-
-    def list_page(self, *, limit: int, more: str) -> Page[T]:
-        """One page of the list, from storage (no ``resourceVersion``: never stale)."""
-        query: dict[str, str | int] = {"limit": limit}
-        if more:
-            query["continue"] = more
-        body = self._transport.send(Request("GET", self._path, query=query))
-        try:
-            found = self._list.decode(body)
-        except msgspec.MsgspecError as error:
-            raise MalformedAnswer(f"GET {self._path}: {error}") from error
-        return Page(
-            tuple(found.items or ()), found.metadata.resource_version, found.metadata.more or ""
-        )
-
-    def watch(self, *, resource_version: str, timeout_s: int) -> ResourceWatch[T]:
-        """Watch from a version on; the server ends it after ``timeout_s`` seconds."""
-        request = Request(
-            "GET",
-            self._path,
-            query={
-                "watch": "true",
-                "resourceVersion": resource_version,
-                "allowWatchBookmarks": "true",
-                "timeoutSeconds": timeout_s,
-            },
-            read_timeout_s=timeout_s + WATCH_SILENCE_S,
-        )
-        return ResourceWatch(self._path, self._transport.stream(request), self._item)
-
-
-class ResourceWatch(Generic[T]):
-    """Decodes watch events line by line."""
-
-    def __init__(self, path: str, lines: LineStream, item: msgspec.json.Decoder[T]) -> None:
-        self._path = path
-        self._lines = lines
-        self._item = item
-
-    def __iter__(self) -> Iterator[Changed[T] | Removed | Bookmark]:
-        for line in self._lines:
-            try:
-                yield self._decode(line)
-            except msgspec.MsgspecError as error:
-                raise MalformedAnswer(f"watch of {self._path}: {error}") from error
-
-    def close(self) -> None:
-        """End the watch from any thread."""
-        self._lines.close()
-
-    def _decode(self, line: bytes) -> Changed[T] | Removed | Bookmark:
-        event = _EVENT.decode(line)
-        match event.type:
-            case "ADDED" | "MODIFIED":
-                return Changed(self._item.decode(event.object))
-            case "DELETED":
-                return Removed(_HEAD.decode(event.object).metadata)
-            case "BOOKMARK":
-                return Bookmark(_HEAD.decode(event.object).metadata.resource_version)
-            case "ERROR":
-                status = _STATUS.decode(event.object)
-                text = f"watch of {self._path}: {status.code} {status.message}"
-                raise error_of(status.code or 500, text)
-        raise MalformedAnswer(f"watch of {self._path}: event type {event.type!r} is not known")
-
-
-def pods(transport: Transport) -> Resource[PodView]:
-    """All Pods of the cluster."""
-    return Resource(transport, "/api/v1/pods", PodView)
-
-
-def nodes(transport: Transport) -> Resource[NodeView]:
-    """All nodes."""
-    return Resource(transport, "/api/v1/nodes", NodeView)
-
-
-_EVENT = msgspec.json.Decoder(WatchEvent)
-_HEAD = msgspec.json.Decoder(ObjectHead)
-_STATUS = msgspec.json.Decoder(Status)
-
-
-def _decode(body: bytes, view: type[T]) -> T:
+def _decode(body: bytes, view: type[_View]) -> _View:
     try:
         return msgspec.json.decode(body, type=view)
     except msgspec.MsgspecError as error:
@@ -243,3 +203,8 @@ def _pod_path(namespace: str, name: str) -> str:
 
 def _node_path(name: str) -> str:
     return f"/api/v1/nodes/{quote(name, safe='')}"
+
+
+def _lease_path(namespace: str, name: str = "") -> str:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
+    return f"{path}/{quote(name, safe='')}" if name else path

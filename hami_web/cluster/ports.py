@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from hami_web.cluster.views import NodeView, ObjectMeta, PodView
+from hami_web.cluster.views import LeaseView, NodeView, ObjectMeta, PodView
 
 Annotations = Mapping[str, str | None]
 """Annotations of a merge patch; None removes the key."""
@@ -62,6 +62,58 @@ class ClusterWriter(Protocol):
 
 class Cluster(ClusterReader, ClusterWriter, Protocol):
     """Reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSpec:
+    """What a holder writes into a Lease; an empty holder gives it up. Times in RFC 3339."""
+
+    holder: str
+    seconds: int
+    acquired_at: str
+    renewed_at: str
+    transitions: int
+
+    def document(self) -> dict[str, object]:
+        """As the API has it."""
+        return {
+            "holderIdentity": self.holder,
+            "leaseDurationSeconds": self.seconds,
+            "acquireTime": self.acquired_at,
+            "renewTime": self.renewed_at,
+            "leaseTransitions": self.transitions,
+        }
+
+
+class LeaseStore(Protocol):
+    """Leases by namespace and name; every call raises ClusterError."""
+
+    def get_lease(self, namespace: str, name: str) -> LeaseView: ...
+
+    def create_lease(self, namespace: str, name: str, spec: LeaseSpec) -> LeaseView:
+        """Conflict when it exists."""
+        ...
+
+    def patch_lease(self, lease: LeaseView, spec: LeaseSpec) -> LeaseView:
+        """Write under the Lease's ``resourceVersion``: Conflict if anyone wrote since."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventDocument:
+    """An Event of ``events.k8s.io/v1``, whole or as a merge patch."""
+
+    namespace: str
+    name: str
+    document: Mapping[str, object]
+
+
+class EventWriter(Protocol):
+    """Writes Events; every call raises ClusterError."""
+
+    def create_event(self, event: EventDocument) -> None: ...
+
+    def patch_event(self, event: EventDocument) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,14 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from hami_web.cluster.errors import ClusterError, OutcomeUnclear, Unreachable, error_of
+from hami_web.cluster.pacing import Pace, Priority
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 20.0
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError)
 _ERROR_TEXT_MAX = 500
+
+__all__ = ["Connection", "LineStream", "Priority", "Request", "Transport"]
 
 
 class Connection(Protocol):
@@ -47,17 +50,24 @@ class Request:
     body: object | None = None
     content_type: str = "application/json"
     read_timeout_s: float = READ_TIMEOUT_S
+    priority: Priority = Priority.URGENT
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
 class Transport:
-    """Sends requests over the connection pool of one process; safe for threads."""
+    """Sends requests over the connection pool of one process; safe for threads.
 
-    def __init__(self, connection: Connection, *, user_agent: str) -> None:
+    ``pace`` bounds how many are sent in a second; None sends at once.
+    """
+
+    def __init__(
+        self, connection: Connection, *, user_agent: str, pace: Pace | None = None
+    ) -> None:
         self._connection = connection
         self._user_agent = user_agent
+        self._pace = pace
 
     def send(self, request: Request) -> bytes:
         """Return the body of a 2xx answer; raise ClusterError otherwise.
@@ -85,6 +95,8 @@ class Transport:
             response.release_conn()
 
     def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
+        if self._pace is not None:
+            self._pace.take(request.priority)
         url = self._connection.host + request.path
         if request.query:
             url = f"{url}?{urlencode(request.query)}"

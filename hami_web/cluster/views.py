@@ -188,6 +188,36 @@ class NodeView(Struct, gc=False):
         return any(c.type == "Ready" and c.status == "True" for c in conditions)
 
 
+class LeaseFields(Struct, rename="camel", gc=False):
+    """Who holds a Lease since when; times are RFC 3339 with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class LeaseView(Struct, gc=False):
+    """A Lease of ``coordination.k8s.io/v1``."""
+
+    metadata: ObjectMeta
+    spec: LeaseFields = msgspec.field(default_factory=LeaseFields)
+
+    @property
+    def holder(self) -> str:
+        """Empty when nobody holds it."""
+        return self.spec.holder_identity or ""
+
+    @property
+    def duration_s(self) -> float:
+        return float(self.spec.lease_duration_seconds or 0)
+
+    @property
+    def transitions(self) -> int:
+        return self.spec.lease_transitions or 0
+
+
 Item = TypeVar("Item")
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, Generic
 
-from hami_web.cluster.client import OfficialConnection, nodes, pods
+from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.errors import ClusterError, Expired
 from hami_web.cluster.ports import Bookmark, Changed, ObjectSource, Page, Removed, T, WatchStream
 from hami_web.cluster.reflector import Reflector
+from hami_web.cluster.resources import nodes, pods
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import NodeView, ObjectMeta, PodView
 from hami_web.core.policy import SchedulingPolicy

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hami_web.cluster.client import KubernetesClient, OfficialConnection, nodes, pods
+from hami_web.cluster.client import KubernetesClient, OfficialConnection
 from hami_web.cluster.reflector import Reflector, Timing
+from hami_web.cluster.resources import nodes, pods
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
 from hami_web.core.errors import InvalidRequest

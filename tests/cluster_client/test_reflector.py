@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from hami_web.cluster import client as client_module
-from hami_web.cluster.client import nodes
+from hami_web.cluster import resources as resources_module
 from hami_web.cluster.errors import Expired, OutcomeUnclear
 from hami_web.cluster.ports import Bookmark, Changed, Page, Removed
 from hami_web.cluster.reflector import Reflector, Timing
+from hami_web.cluster.resources import nodes
 from hami_web.cluster.views import NodeView, ObjectMeta
 from hami_web.simulator.faults import RequestMatch
 
@@ -209,7 +209,7 @@ def test_errors_are_spaced_out(run, store, server, transport):
 def test_a_connection_that_falls_silent_is_given_up(
     run, store, server, transport, make_node, monkeypatch
 ):
-    monkeypatch.setattr(client_module, "WATCH_SILENCE_S", 0.1)
+    monkeypatch.setattr(resources_module, "WATCH_SILENCE_S", 0.1)
     server.faults.delay(1, RequestMatch(verb="watch"))
     timing = Timing(watch_least_s=0, watch_most_s=0, backoff_first_s=0.01)
     reflector = run(nodes(transport), timing)

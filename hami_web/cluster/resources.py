@@ -1,0 +1,122 @@
+"""List and watch of the collections that we follow, decoded line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Generic
+from urllib.parse import quote
+
+import msgspec
+
+from hami_web.cluster.errors import MalformedAnswer, error_of
+from hami_web.cluster.ports import Bookmark, Changed, Page, Removed, T
+from hami_web.cluster.transport import LineStream, Request, Transport
+from hami_web.cluster.views import (
+    LeaseView,
+    NodeView,
+    ObjectHead,
+    ObjectList,
+    PodView,
+    Status,
+    WatchEvent,
+)
+
+WATCH_SILENCE_S: Final = 15.0
+"""Added to the server's watch timeout: a connection silent for longer is dead."""
+
+
+class Resource(Generic[T]):
+    """List and watch of one collection, for example ``/api/v1/pods``."""
+
+    def __init__(self, transport: Transport, path: str, view: type[T], *, label: str = "") -> None:
+        self._transport = transport
+        self._path = path
+        self._query: dict[str, str | int] = {"labelSelector": label} if label else {}
+        self._list = msgspec.json.Decoder(ObjectList[view])  # type: ignore[valid-type]
+        self._item = msgspec.json.Decoder(view)
+
+    def list_page(self, *, limit: int, more: str) -> Page[T]:
+        """One page of the list, from storage (no ``resourceVersion``: never stale)."""
+        query = {**self._query, "limit": limit}
+        if more:
+            query["continue"] = more
+        body = self._transport.send(Request("GET", self._path, query=query))
+        try:
+            found = self._list.decode(body)
+        except msgspec.MsgspecError as error:
+            raise MalformedAnswer(f"GET {self._path}: {error}") from error
+        return Page(
+            tuple(found.items or ()), found.metadata.resource_version, found.metadata.more or ""
+        )
+
+    def watch(self, *, resource_version: str, timeout_s: int) -> ResourceWatch[T]:
+        """Watch from a version on; the server ends it after ``timeout_s`` seconds."""
+        request = Request(
+            "GET",
+            self._path,
+            query={
+                **self._query,
+                "watch": "true",
+                "resourceVersion": resource_version,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": timeout_s,
+            },
+            read_timeout_s=timeout_s + WATCH_SILENCE_S,
+        )
+        return ResourceWatch(self._path, self._transport.stream(request), self._item)
+
+
+class ResourceWatch(Generic[T]):
+    """Decodes watch events line by line."""
+
+    def __init__(self, path: str, lines: LineStream, item: msgspec.json.Decoder[T]) -> None:
+        self._path = path
+        self._lines = lines
+        self._item = item
+
+    def __iter__(self) -> Iterator[Changed[T] | Removed | Bookmark]:
+        for line in self._lines:
+            try:
+                yield self._decode(line)
+            except msgspec.MsgspecError as error:
+                raise MalformedAnswer(f"watch of {self._path}: {error}") from error
+
+    def close(self) -> None:
+        """End the watch from any thread."""
+        self._lines.close()
+
+    def _decode(self, line: bytes) -> Changed[T] | Removed | Bookmark:
+        event = _EVENT.decode(line)
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                return Changed(self._item.decode(event.object))
+            case "DELETED":
+                return Removed(_HEAD.decode(event.object).metadata)
+            case "BOOKMARK":
+                return Bookmark(_HEAD.decode(event.object).metadata.resource_version)
+            case "ERROR":
+                status = _STATUS.decode(event.object)
+                text = f"watch of {self._path}: {status.code} {status.message}"
+                raise error_of(status.code or 500, text)
+        raise MalformedAnswer(f"watch of {self._path}: event type {event.type!r} is not known")
+
+
+def pods(transport: Transport) -> Resource[PodView]:
+    """All Pods of the cluster."""
+    return Resource(transport, "/api/v1/pods", PodView)
+
+
+def nodes(transport: Transport) -> Resource[NodeView]:
+    """All nodes."""
+    return Resource(transport, "/api/v1/nodes", NodeView)
+
+
+def leases(transport: Transport, namespace: str, label: str) -> Resource[LeaseView]:
+    """The Leases of a namespace that carry a label, as ``key=value``."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
+    return Resource(transport, path, LeaseView, label=label)
+
+
+_EVENT = msgspec.json.Decoder(WatchEvent)
+_HEAD = msgspec.json.Decoder(ObjectHead)
+_STATUS = msgspec.json.Decoder(Status)
