@@ -12,7 +12,8 @@ import pytest
 from kubernetes import client
 
 from tests.cluster import pods
-from tests.cluster.lab import Lab, wait_until
+from tests.cluster.installed import InstalledCluster
+from tests.cluster.lab import NAMESPACE, Lab, wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,41 +25,54 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def lab() -> Iterator[Lab]:
-    kube = os.environ.get("HAMI_TEST_KUBE")
-    if not kube:
-        pytest.skip("needs a real Kubernetes: set HAMI_TEST_KUBE to a folder with up.sh")
-    if os.geteuid() != 0:
-        pytest.skip("needs root for containerd and the kubelet")
+def lab() -> Iterator[Lab | InstalledCluster]:
     work = Path(tempfile.mkdtemp(prefix="hami-lab-"))
-    lab = Lab(Path(kube).resolve(), work)
+    cluster = _cluster(work)
     try:
-        lab.up()
-        yield lab
+        cluster.up()
+        yield cluster
     except Exception:
-        print(lab.diagnosis())
+        print(cluster.diagnosis())
         raise
     finally:
-        lab.down()
+        cluster.down()
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _cluster(work: Path) -> Lab | InstalledCluster:
+    kubeconfig = os.environ.get("HAMI_TEST_KUBECONFIG")
+    if kubeconfig:
+        return InstalledCluster(kubeconfig)
+    kube = os.environ.get("HAMI_TEST_KUBE")
+    if not kube:
+        pytest.skip("needs a real Kubernetes: HAMI_TEST_KUBE or HAMI_TEST_KUBECONFIG")
+    if os.geteuid() != 0:
+        pytest.skip("needs root for containerd and the kubelet")
+    return Lab(Path(kube).resolve(), work)
+
+
+@pytest.fixture
+def a100(lab: Lab | InstalledCluster) -> str:
+    """UUID of an A100-SXM4-40GB; the tests that use it count its memory slices."""
+    for gpu in lab.published():
+        if "A100-SXM4-40GB" in gpu["type"]:
+            return str(gpu["id"])
+    pytest.skip("needs a node with an A100-SXM4-40GB")
 
 
 @pytest.fixture(autouse=True)
 def clean(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test starts and ends without Pods and without instances."""
-    if "lab" not in request.fixturenames:
-        yield
-        return
-    lab: Lab = request.getfixturevalue("lab")
+    """Each test ends without Pods and, where that can be seen, without instances."""
     yield
-    for pod in client.CoreV1Api().list_namespaced_pod(pods.NAMESPACE).items:
+    if "lab" not in request.fixturenames:
+        return
+    lab: Lab | InstalledCluster = request.getfixturevalue("lab")
+    api = client.CoreV1Api()
+    for pod in api.list_namespaced_pod(NAMESPACE).items:
         if pod.metadata.owner_references is None:
             pods.delete(pod.metadata.name, grace=0)
-    wait_until(
-        "all Pods are gone",
-        lambda: not client.CoreV1Api().list_namespaced_pod(pods.NAMESPACE).items,
-    )
-    wait_until("all instances are gone", lambda: not instances(lab))
+    wait_until("all Pods are gone", lambda: not api.list_namespaced_pod(NAMESPACE).items)
+    wait_until("all instances are gone", lambda: not lab.instances())
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -66,15 +80,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     lab = getattr(item, "funcargs", {}).get("lab")
-    if report.failed and isinstance(lab, Lab):
+    if report.failed and isinstance(lab, (Lab, InstalledCluster)):
         report.sections.append(("product", lab.diagnosis()))
-
-
-def instances(lab: Lab) -> dict[tuple[str, int, int], str]:
-    """What exists on the hardware: (GPU, start, size) to the MIG UUID, "" without a CI."""
-    found: dict[tuple[str, int, int], str] = {}
-    for gpu in lab.node.state().gpus:
-        for instance in gpu.instances:
-            uuids = [ci.mig_uuid for ci in instance.compute_instances]
-            found[gpu.uuid, instance.start, instance.size] = ",".join(uuids)
-    return found

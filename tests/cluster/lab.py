@@ -1,4 +1,4 @@
-"""A real Kubernetes for the suite, and the product's processes on it."""
+"""A real Kubernetes of the suite's own, and the product's processes on it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ from kubernetes import client, config
 from node_agent.nvml.simulated.lookups import GpuSpec
 from node_agent.nvml.simulated.node import SimulatedNode
 
+Instances = dict[tuple[str, int, int], str]
+"""(GPU, start, size) to the MIG UUID."""
 ROOT = Path(__file__).parents[2]
 NODE = "gpu-node-a"
+NAMESPACE = "hami-e2e"
 SCHEDULER = ROOT / "deploy" / "scheduler-config" / "kube-scheduler-1.20.yaml"
 
 
@@ -111,6 +114,7 @@ class Lab:
                 timeout=1500,
             )
         config.load_kube_config(str(self.directory / "admin.conf"))
+        client.CoreV1Api().create_namespace({"metadata": {"name": NAMESPACE}})
         self._grant("extender.yaml", "hami-control-plane")
         self._grant("node-agent.yaml", "hami-node-agent")
         self.extender.start()
@@ -167,6 +171,15 @@ class Lab:
         value: list[dict[str, Any]] = json.loads(text)
         return value
 
+    def instances(self) -> Instances:
+        """What exists on the hardware, a GPU instance without a compute instance with ""."""
+        found: Instances = {}
+        for gpu in self.node.state().gpus:
+            for instance in gpu.instances:
+                uuids = [ci.mig_uuid for ci in instance.compute_instances]
+                found[gpu.uuid, instance.start, instance.size] = ",".join(uuids)
+        return found
+
     def log_of(self, pod: Any, container: str) -> str:
         folder = Path("/var/log/pods") / (
             f"{pod.metadata.namespace}_{pod.metadata.name}_{pod.metadata.uid}"
@@ -176,7 +189,7 @@ class Lab:
 
     def diagnosis(self) -> str:
         parts = [self.extender.tail(), self.agent.tail()]
-        for event in client.CoreV1Api().list_namespaced_event("default").items[-20:]:
+        for event in client.CoreV1Api().list_namespaced_event(NAMESPACE).items[-20:]:
             about = event.involved_object.name
             parts.append(f"{event.last_timestamp} {about} {event.reason}: {event.message}")
         return "\n".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 
-from tests.cluster.lab import wait_until
+from tests.cluster.lab import NAMESPACE, wait_until
 
-NAMESPACE = "default"
-IMAGE = os.environ.get("HAMI_TEST_IMAGE", "lab.local/pause:1")
+# The lab's own image prints its environment and waits, or ends with `exit N`. Any other image must
+# have a shell, which does the same.
+IMAGE = os.environ.get("HAMI_TEST_IMAGE", "")
+LAB_IMAGE = "lab.local/pause:1"
+SHELL = """env; [ "$1" = exit ] && exit "$2"; trap 'exit 0' TERM; while :; do sleep 0.2; done"""
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,10 @@ def manifest(
         containers.append(
             {
                 "name": f"c{position}",
-                "image": IMAGE,
+                "image": IMAGE or LAB_IMAGE,
                 "imagePullPolicy": "IfNotPresent",
                 "args": list(want.args),
+                **({"command": ["sh", "-c", SHELL, "sh"]} if IMAGE else {}),
                 "resources": {"limits": limits},
             }
         )
@@ -123,10 +128,7 @@ def allocations(pod: Any) -> list[dict[str, Any]]:
 def visible_devices(environment: str) -> str | None:
     """``NVIDIA_VISIBLE_DEVICES`` as the container printed it, None when it has none.
 
-    The log's lines are ``<time> stdout F NAME=value``.
+    A line of a kubelet's log file begins with ``<time> stdout F``.
     """
-    for line in environment.splitlines():
-        _, _, text = line.partition(" F ")
-        if text.startswith("NVIDIA_VISIBLE_DEVICES="):
-            return text.partition("=")[2]
-    return None
+    found = re.search(r"^(?:\S+ stdout F )?NVIDIA_VISIBLE_DEVICES=(.*)$", environment, re.MULTILINE)
+    return found[1] if found else None

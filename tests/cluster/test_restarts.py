@@ -7,27 +7,26 @@ import signal
 from kubernetes import client
 
 from tests.cluster import pods
-from tests.cluster.conftest import instances
-from tests.cluster.lab import Lab, wait_until
+from tests.cluster.lab import NODE, Lab, wait_until
+from tests.cluster.observed import as_instances, assert_exist, realized
 from tests.cluster.pods import Want
-from tests.cluster.test_main_job import as_instances, realized
 
 
 def test_running_pods_keep_their_instances_when_the_agent_is_killed(lab: Lab) -> None:
     pods.create("keeps", Want(), Want(memory=9500))
     pods.running("keeps")
     before = as_instances(realized("keeps"))
-    assert instances(lab) == before
+    assert_exist(lab, before)
 
     lab.restart_agent()
     pods.create("after", Want())
     pods.running("after")
     after = as_instances(realized("after"))
-    assert instances(lab) == before | after
+    assert_exist(lab, before | after)
     assert pods.read("keeps").status.phase == "Running"
 
     pods.delete("keeps")
-    wait_until("an adopted instance is reclaimed", lambda: instances(lab) == after, 30)
+    wait_until("an adopted instance is reclaimed", lambda: lab.instances() == after, 30)
 
 
 def test_a_pod_that_ends_while_the_agent_is_away_is_reclaimed_when_it_returns(lab: Lab) -> None:
@@ -38,10 +37,10 @@ def test_a_pod_that_ends_while_the_agent_is_away_is_reclaimed_when_it_returns(la
     try:
         pods.delete("short")
         wait_until("the Pod is gone", lambda: pods.is_gone("short"))
-        assert len(instances(lab)) == 1
+        assert len(lab.instances()) == 1
     finally:
         lab.start_agent()
-    wait_until("its instance is gone", lambda: not instances(lab), 60)
+    wait_until("its instance is gone", lambda: not lab.instances(), 60)
 
 
 def test_running_pods_keep_their_instances_when_the_kubelet_restarts(lab: Lab) -> None:
@@ -54,7 +53,7 @@ def test_running_pods_keep_their_instances_when_the_kubelet_restarts(lab: Lab) -
     wait_until("the plugin is registered again", lambda: lab.agent_registrations() > registered)
     pods.create("next", Want())
     pods.running("next", 90)
-    assert instances(lab) == before | as_instances(realized("next"))
+    assert_exist(lab, before | as_instances(realized("next")))
     assert pods.read("stays").status.phase == "Running"
 
 
@@ -67,8 +66,8 @@ def test_the_extender_finds_everything_again_when_it_is_killed(lab: Lab) -> None
     # Nobody answers the webhook now, so the Pod names its scheduler itself.
     pods.create("beside", Want(memory=19000), scheduler="hami-scheduler")
     pods.running("beside", 20)
-    assert instances(lab) == before | as_instances(realized("beside"))
-    assert len(instances(lab)) == 2
+    assert_exist(lab, before | as_instances(realized("beside")))
+    assert len(lab.instances()) == 2
 
 
 def test_the_node_offers_a_constant_number_of_devices(lab: Lab) -> None:
@@ -77,6 +76,4 @@ def test_the_node_offers_a_constant_number_of_devices(lab: Lab) -> None:
     pods.create("counted", Want())
     pods.running("counted")
     assert lab.offered_devices() == offered
-    assert client.CoreV1Api().read_node("gpu-node-a").status.capacity["nvidia.com/gpu"] == str(
-        offered
-    )
+    assert client.CoreV1Api().read_node(NODE).status.capacity["nvidia.com/gpu"] == str(offered)
