@@ -39,6 +39,7 @@ from node_agent.reservations import (
     same_claims,
     waiting_container,
 )
+from node_agent.trust import Trust
 from node_agent.turn import PodFinder, Turn, records_for
 
 logger = logging.getLogger(__name__)
@@ -72,11 +73,13 @@ class Allocator:
         instances: InstanceManager,
         clearance: Clearance,
         *,
+        finder: PodFinder,
+        trust: Trust,
         node: str,
-        resource: str,
     ) -> None:
         self._cluster = cluster
-        self._finder = PodFinder(cluster, node, resource)
+        self._finder = finder
+        self._trust = trust
         self._instances = instances
         self._clearance = clearance
         self._node = node
@@ -108,6 +111,7 @@ class Allocator:
         pod = turn.pod
         try:
             reservation = self._reservation(pod, len(ids))
+            self._trust.check(pod)
             realized = self._realize(reservation, ids, deadline)
             self._record(turn, reservation, realized)
         except NoPodToServe:

@@ -26,7 +26,8 @@ class AgentConfig:
     """All settings, checked. Times are in seconds.
 
     ``kubeconfig`` None means the Pod's service account; ``simulated_nvml`` is the state folder of
-    a simulated node, None for the real library; ``metrics_port`` 0 means no HTTP server.
+    a simulated node, None for the real library; without ``signing_keys`` no signature is looked
+    at; ``metrics_port`` 0 means no HTTP server.
     """
 
     node_name: str
@@ -37,6 +38,8 @@ class AgentConfig:
     state_dir: Path
     sysfs: Path
     simulated_nvml: Path | None
+    signing_keys: Path | None
+    accept_unsigned: bool
     discovery_seconds: float
     reclaim_seconds: float
     allocate_seconds: float
@@ -62,6 +65,8 @@ class AgentConfig:
             state_dir=env.path("HAMI_STATE_DIR", "/var/lib/hami/node-agent"),
             sysfs=env.path("HAMI_SYSFS", "/sys"),
             simulated_nvml=env.optional_path("HAMI_SIMULATED_NVML"),
+            signing_keys=env.optional_path("HAMI_SIGNING_KEYS"),
+            accept_unsigned=_SWITCH[env.choice("HAMI_ACCEPT_UNSIGNED", tuple(_SWITCH), "false")],
             discovery_seconds=env.seconds("HAMI_DISCOVERY_SECONDS", "30"),
             reclaim_seconds=env.seconds("HAMI_RECLAIM_SECONDS", "15"),
             allocate_seconds=env.seconds("HAMI_ALLOCATE_SECONDS", "20"),

@@ -30,6 +30,12 @@ class ReservationMismatch(AgentError):
     code = "mig.allocate.mismatch"
 
 
+class ReservationUntrusted(AgentError):
+    """The Pod's reservation does not carry the scheduler's signature."""
+
+    code = "mig.allocate.untrusted"
+
+
 class CapabilityMismatch(AgentError):
     """The reserved GPU, profile or placement is not one that NVML on this node knows."""
 

@@ -25,6 +25,8 @@ from node_agent.planning import foreign_instances, missing_records
 from node_agent.podwatch import PodWatch
 from node_agent.publisher import Publisher
 from node_agent.reclaimer import Reclaimer
+from node_agent.trust import Trust
+from node_agent.turn import PodFinder
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +68,9 @@ class Session:
             parts.cluster,
             self._instances,
             self._reclaimer,
+            finder=PodFinder(parts.cluster, config.node_name, config.resource_name),
+            trust=Trust(config.signing_keys, accept_unsigned=config.accept_unsigned),
             node=config.node_name,
-            resource=config.resource_name,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
 

@@ -12,6 +12,7 @@ from node_agent.nvml import ports
 _STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
     errors.NoPodToServe: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ReservationMismatch: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ReservationUntrusted: grpc.StatusCode.PERMISSION_DENIED,
     errors.CapabilityMismatch: grpc.StatusCode.FAILED_PRECONDITION,
     errors.PlacementTaken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.InstanceUnverified: grpc.StatusCode.INTERNAL,

@@ -38,6 +38,8 @@ def test_a_node_name_is_all_that_must_be_set() -> None:
         ("HAMI_ALLOCATE_SECONDS", "nan", "seconds in 0.05…3600"),
         ("HAMI_API_SECONDS", "-1", "seconds in 0.05…3600"),
         ("HAMI_CLEAN_IDLE_GPUS", "maybe", "true, false"),
+        ("HAMI_ACCEPT_UNSIGNED", "1", "true, false"),
+        ("HAMI_SIGNING_KEYS", "keys", "an absolute path"),
         ("HAMI_METRICS_PORT", "70000", "a port in 0…65535"),
         ("HAMI_LOG_LEVEL", "loud", "debug, info, warning, error"),
         ("HAMI_LOG_FORMAT", "xml", "json, text"),

@@ -1,0 +1,44 @@
+"""Whether a reservation is the scheduler's: signatures, where the cluster has keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hami_web.core import annotations as keys
+from hami_web.core.errors import InvalidField
+from hami_web.core.reservation import decode_allocations
+from hami_web.core.signature import InvalidSignature, InvalidSigningKey, KeyFile
+from node_agent.errors import ReservationMismatch, ReservationUntrusted
+from node_agent.pods import ObservedPod
+
+
+class Trust:
+    """Verifies reservations with the keys of a file; without a file every one is accepted.
+
+    ``accept_unsigned`` lets reservations without a signature pass, for HAMi's own scheduler, which
+    signs nothing. A signature that is there must always be right.
+    """
+
+    def __init__(self, key_file: Path | None, *, accept_unsigned: bool) -> None:
+        self._path = key_file
+        self._accept_unsigned = accept_unsigned
+        self._keys: KeyFile | None = None
+
+    def check(self, pod: ObservedPod) -> None:
+        """Raise :class:`ReservationUntrusted` for a reservation that the scheduler did not sign."""
+        if self._path is None:
+            return
+        signature = pod.annotations.get(keys.POD_MIG_SIGNATURE)
+        if signature is None and self._accept_unsigned:
+            return
+        try:
+            if self._keys is None:
+                self._keys = KeyFile(self._path)
+            reservations = decode_allocations(pod.annotations.get(keys.POD_MIG_ALLOCATIONS, ""))
+            self._keys.ring().verify(signature, pod.uid, pod.node, reservations)
+        except InvalidSignature as error:
+            raise ReservationUntrusted(f"Pod {pod.key}: {error}") from error
+        except InvalidSigningKey as error:
+            raise ReservationUntrusted(f"no reservation can be verified: {error}") from error
+        except InvalidField as error:
+            raise ReservationMismatch(f"Pod {pod.key}: {error}") from error
