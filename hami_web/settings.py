@@ -122,7 +122,7 @@ SCHEDULER_NAME = _text("HAMI_SCHEDULER_NAME", "hami-scheduler")
 
 # --- extender -----------------------------------------------------------------------------------
 
-EXTENDER_LISTEN = _text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8000")
+EXTENDER_LISTEN = _text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8010")
 EXTENDER_THREADS = int(_number("HAMI_EXTENDER_THREADS", 128, least=4, most=1024))
 EXTENDER_TLS_CERT = _path("HAMI_EXTENDER_TLS_CERT")
 EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
