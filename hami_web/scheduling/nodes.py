@@ -33,6 +33,7 @@ class PublishedNode:
     closed: Reason | None
     doubts: tuple[str, ...]
     unschedulable: bool
+    agent_alive: bool | None = None
 
 
 def source_of(node: NodeView) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from hami_web.cluster.views import NodeView
@@ -28,6 +29,7 @@ class Occupants:
         self.log = ChangeLog()
         self._tables = TableStore()
         self._published: dict[str, PublishedNode] = {}
+        self._agents: dict[str, bool] = {}
         self._pods: dict[str, PodRecord] = {}
         self._pods_on: dict[str, dict[str, PodRecord]] = {}
         self._snapshot = ClusterSnapshot(0, {})
@@ -41,8 +43,23 @@ class Occupants:
         known = self._published.get(node.name)
         if known is not None and known.texts == source_of(node):
             return
-        self._published[node.name] = read_node(node, self._tables)
+        published = read_node(node, self._tables)
+        alive = self._agents.get(node.name)
+        self._published[node.name] = replace(published, agent_alive=alive)
         self._rebuild(node.name)
+
+    def set_agent(self, name: str, alive: bool | None) -> None:  # noqa: FBT001
+        """Whether a node's agent serves; None where it has no Lease, as HAMi's has none."""
+        if self._agents.get(name) == alive:
+            return
+        if alive is None:
+            del self._agents[name]
+        else:
+            self._agents[name] = alive
+        published = self._published.get(name)
+        if published is not None:
+            self._published[name] = replace(published, agent_alive=alive)
+            self._rebuild(name)
 
     def remove_node(self, name: str) -> None:
         """Forget a node's facts."""

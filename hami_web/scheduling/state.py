@@ -69,6 +69,12 @@ class ClusterState:
             self._occupants.replace_nodes(nodes)
         self._announce()
 
+    def set_agent(self, node: str, alive: bool | None) -> None:  # noqa: FBT001
+        """Whether a node's agent serves; None without a Lease: then the node's own facts decide."""
+        with self._lock:
+            self._occupants.set_agent(node, alive)
+        self._announce()
+
     def set_pod(self, pod: PodView) -> None:
         """A Pod as it is now. Bound, it occupies until it is terminal or gone."""
         with self._lock:
