@@ -57,7 +57,7 @@ class AgentConfig:
         return cls(
             node_name=env.matching("NODE_NAME", _NODE_NAME, "the Kubernetes name of this node"),
             device_config=env.path("HAMI_DEVICE_CONFIG", "/etc/hami/device-config.yaml"),
-            kubeconfig=env.optional_path("KUBECONFIG"),
+            kubeconfig=env.optional_path("HAMI_KUBECONFIG"),
             device_plugin_dir=env.path("HAMI_DEVICE_PLUGIN_DIR", "/var/lib/kubelet/device-plugins"),
             resource_name=env.matching(
                 "HAMI_RESOURCE_NAME", _RESOURCE, "a name such as nvidia.com/gpu", "nvidia.com/gpu"

@@ -64,7 +64,7 @@ class DemoNode:
         self._kubelet.start()
         self._environment = {
             "NODE_NAME": self.name,
-            "KUBECONFIG": str(kubeconfig),
+            "HAMI_KUBECONFIG": str(kubeconfig),
             "HAMI_SIMULATED_NVML": str(self._nvml),
             "HAMI_DEVICE_CONFIG": str(DEVICE_CONFIG),
             "HAMI_DEVICE_PLUGIN_DIR": str(plugins),

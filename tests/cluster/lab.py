@@ -215,7 +215,7 @@ class Lab:
             [sys.executable, "-m", "node_agent"],
             {
                 "NODE_NAME": NODE,
-                "KUBECONFIG": str(self.directory / "node-agent.conf"),
+                "HAMI_KUBECONFIG": str(self.directory / "node-agent.conf"),
                 "HAMI_DEVICE_CONFIG": str(ROOT / "deploy" / "device-config.yaml"),
                 "HAMI_STATE_DIR": str(self.work / "agent"),
                 "HAMI_SIMULATED_NVML": str(self.work / "nvml"),

@@ -72,7 +72,9 @@ class Lab:
         policy.write_text(POLICY)
         self.environment = {
             "NODE_NAME": NODE,
-            "KUBECONFIG": str(write_kubeconfig(self.folder / "kubeconfig", server=self.server.url)),
+            "HAMI_KUBECONFIG": str(
+                write_kubeconfig(self.folder / "kubeconfig", server=self.server.url)
+            ),
             "HAMI_DEVICE_PLUGIN_DIR": str(self.folder / "plugins"),
             "HAMI_DEVICE_CONFIG": str(policy),
             "HAMI_STATE_DIR": str(self.folder / "state"),

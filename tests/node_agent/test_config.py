@@ -32,7 +32,7 @@ def test_a_node_name_is_all_that_must_be_set() -> None:
         ("NODE_NAME", "a/b", "the Kubernetes name of this node"),
         ("HAMI_RESOURCE_NAME", "gpu", "a name such as nvidia.com/gpu"),
         ("HAMI_STATE_DIR", "state", "an absolute path"),
-        ("KUBECONFIG", "config", "an absolute path"),
+        ("HAMI_KUBECONFIG", "config", "an absolute path"),
         ("HAMI_DISCOVERY_SECONDS", "soon", "seconds in 0.05…3600"),
         ("HAMI_RECLAIM_SECONDS", "0", "seconds in 0.05…3600"),
         ("HAMI_ALLOCATE_SECONDS", "nan", "seconds in 0.05…3600"),
@@ -69,7 +69,7 @@ def test_the_command_says_in_one_line_what_is_wrong() -> None:
 
 
 def test_without_access_to_kubernetes_the_command_says_so() -> None:
-    environment = {"PATH": os.environ["PATH"], "NODE_NAME": "gpu-n1", "KUBECONFIG": "/nowhere"}
+    environment = {"PATH": os.environ["PATH"], "NODE_NAME": "gpu-n1", "HAMI_KUBECONFIG": "/nowhere"}
     done = subprocess.run(
         [sys.executable, "-m", "node_agent"],
         env=environment,

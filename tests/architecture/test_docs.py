@@ -1,0 +1,58 @@
+"""The documents agree with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+SETTINGS = (ROOT / "hami_web" / "settings.py", ROOT / "node_agent" / "config.py")
+
+
+def variables() -> set[str]:
+    return {
+        name
+        for path in SETTINGS
+        for name in re.findall(r'"((?:HAMI|NODE|KUBE)[A-Z_]+)"', path.read_text())
+    }
+
+
+@pytest.mark.parametrize("name", sorted(variables()))
+def test_every_setting_is_documented(name: str) -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    assert f"`{name}`" in text
+
+
+def test_every_documented_setting_exists() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    documented = set(re.findall(r"^\| `([A-Z_]+)`", text, re.MULTILINE))
+    assert documented == variables()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_resolves(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_every_target_that_the_documents_name_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    named = {
+        target
+        for document in DOCUMENTS
+        for target in re.findall(r"\bmake ([a-z-]+)\b`", document.read_text())
+    }
+    assert named
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_decision_record_is_in_the_index_and_has_its_sections() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+    for path in sorted((ROOT / "docs" / "adr").glob("0*.md")):
+        assert f"({path.name})" in index, path.name
+        for section in ("## Context", "## Decision", "## Consequences"):
+            assert section in path.read_text(), (path.name, section)
