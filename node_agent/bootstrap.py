@@ -81,15 +81,7 @@ class Agent:
             target=self._registration.run, args=(self._stop,), name="registration"
         )
         with ExitStack() as closing:
-            if self._config.metrics_port:
-                health = HealthServer(
-                    self._config.metrics_address,
-                    self._config.metrics_port,
-                    self.metrics,
-                    self.problem,
-                )
-                health.start()
-                closing.callback(health.close)
+            self._serve_health(closing)
             closing.callback(self._parts.cluster.close)
             registration.start()
             closing.callback(self._service.close)
@@ -98,6 +90,26 @@ class Agent:
             if self._own_node(closing):
                 self._work()
         logger.info("stopped; instances stay as they are")
+
+    def _serve_health(self, closing: ExitStack) -> None:
+        """Serve health and metrics; a port that is taken costs those, never the agent's work."""
+        config = self._config
+        if not config.metrics_port:
+            return
+        try:
+            health = HealthServer(
+                config.metrics_address, config.metrics_port, self.metrics, self.problem
+            )
+        except OSError as error:
+            logger.error(  # noqa: TRY400, one line for people, no traceback
+                "no metrics: cannot listen on %s:%d: %s",
+                config.metrics_address,
+                config.metrics_port,
+                error,
+            )
+            return
+        health.start()
+        closing.callback(health.close)
 
     def _own_node(self, closing: ExitStack) -> bool:
         """Wait until no other agent process works on this state folder."""

@@ -21,7 +21,7 @@ class GpuProblem:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """One reading of the hardware. ``profile_ids`` maps (GPU UUID, profile) to NVML's number."""
+    """One reading of the hardware: what is offered, and why the rest is not."""
 
     capability: NodeCapability
     problems: tuple[GpuProblem, ...] = ()

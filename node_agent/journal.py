@@ -46,7 +46,6 @@ class Journal:
         self._mutex = threading.Lock()
         self._records: dict[Owner, InstanceRecord] = {}
         self.doubt = ""
-        self.stale: tuple[InstanceRecord, ...] = ()
         folder.mkdir(parents=True, exist_ok=True)
         self._read()
 
@@ -105,8 +104,10 @@ class Journal:
             return
         load = DriverLoad(str(document.get("bootId")), str(document.get("driverLoad")))
         if load != self._load:
-            logger.info("journal is from before a reboot or driver reload; it proves nothing now")
-            self.stale = records
+            logger.warning(
+                "%d records are from before a reboot or driver reload and prove nothing now",
+                len(records),
+            )
             return
         self._records = {record.owner: record for record in records}
 

@@ -102,6 +102,14 @@ def test_health_and_metrics_are_served(lab: Lab, free_port: int) -> None:
         assert get(free_port, "/other")[0] == 404
 
 
+def test_a_taken_port_costs_the_metrics_only(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = int(taken.getsockname()[1])
+        with lab.agent(HAMI_METRICS_PORT=str(port)):
+            lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+            assert lab.kubelet.allocate(lab.ids()[0])
+
+
 def test_an_agent_that_is_not_ready_says_why(lab: Lab, free_port: int) -> None:
     lab.hardware.set_options(driver="not_loaded")
     with lab.starting_agent(HAMI_METRICS_PORT=str(free_port)) as agent:
