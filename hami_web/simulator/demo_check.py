@@ -14,7 +14,7 @@ from typing import Final
 from hami_web.core.reasons import Reason
 from hami_web.simulator import demo_expect as expect
 from hami_web.simulator.demo_cluster import DemoCluster
-from hami_web.simulator.demo_expect import StepFailed, until
+from hami_web.simulator.demo_expect import NotYet, StepFailed, until
 from hami_web.simulator.demo_observe import SeenInstance
 from hami_web.simulator.demo_plan import CHECK_NODES, PodPlan
 from hami_web.simulator.demo_pods import SeenPod
@@ -29,6 +29,7 @@ TWO: Final = 8000
 FULL: Final = 7
 """Instances of the smallest profile that an A100 holds (its instance count in NVML)."""
 AGAIN_S: Final = 2.0
+BACK_OFF_S: Final = 2.2
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
@@ -88,6 +89,9 @@ class Check:
         pod = until("a reason for larger", partial(expect.waiting, self.cluster, "larger"))
         if Reason.TOPOLOGY_INFEASIBLE not in pod.message:
             raise StepFailed(f"the reason is {pod.message!r}, without {Reason.TOPOLOGY_INFEASIBLE}")
+        # Also past the scheduler's back-off after its second try: nothing but space starts it.
+        time.sleep(BACK_OFF_S)
+        pod = expect.waiting(self.cluster, "larger")
         before = len(self.small)
         until("NVML unchanged", partial(expect.instance_count, self.cluster, A100_NODE, before))
         return f"larger is Pending: {pod.message}"
@@ -182,7 +186,7 @@ def run_check(cluster: DemoCluster, tell: Callable[[str], None]) -> bool:
         try:
             seen = step(check)
             cluster.check()
-        except (StepFailed, DemoError) as error:
+        except (StepFailed, NotYet, DemoError) as error:
             tell(f"FAILED {name:12} {error}")
             return False
         tell(f"ok     {name:12} {seen} ({time.monotonic() - began:.1f} s)")
