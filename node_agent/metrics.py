@@ -15,41 +15,35 @@ class AgentMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._instances: _Instances | None = None
-        self.allocations = Counter(
+        self.allocations = self._counter(
             "hami_agent_allocations",
             "Containers served by Allocate, by outcome (success or the kind of refusal)",
-            ["outcome"],
-            registry=self.registry,
+            "outcome",
         )
-        self.registrations = Counter(
+        self.registrations = self._counter(
             "hami_agent_kubelet_registrations",
             "Registrations with the kubelet, by outcome",
-            ["outcome"],
-            registry=self.registry,
+            "outcome",
         )
-        self.adoptions = Counter(
+        self.adoptions = self._counter(
             "hami_agent_adoption_verdicts",
             "Reservations looked at when the agent started, by verdict",
-            ["verdict"],
-            registry=self.registry,
+            "verdict",
         )
-        self.reclaims = Counter(
+        self.reclaims = self._counter(
             "hami_agent_reclaims",
             "Instances that were to be destroyed, by outcome",
-            ["outcome"],
-            registry=self.registry,
+            "outcome",
         )
-        self.skipped = Counter(
+        self.skipped = self._counter(
             "hami_agent_skipped_reconciliations",
             "Passes that destroyed nothing because something was in doubt, by reason",
-            ["reason"],
-            registry=self.registry,
+            "reason",
         )
-        self.publications = Counter(
+        self.publications = self._counter(
             "hami_agent_publications",
             "Writes of the node's annotations, by outcome",
-            ["outcome"],
-            registry=self.registry,
+            "outcome",
         )
         self.allocate_seconds = Histogram(
             "hami_agent_allocate_seconds",
@@ -63,6 +57,9 @@ class AgentMetrics:
             ["offered"],
             registry=self.registry,
         )
+
+    def _counter(self, name: str, text: str, label: str) -> Counter:
+        return Counter(name, text, [label], registry=self.registry)
 
     def watch_instances(self, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
         """Report instances by state, counted when the metrics are read."""
