@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,9 @@ from hami_web.simulator.requests import ApiRequest
 from hami_web.simulator.resources import ACCESS_REVIEWS, BINDINGS, TOKEN_REVIEWS
 from hami_web.simulator.store import Store, StoredObject
 from hami_web.simulator.watching import WatchOptions, WatchStream, encoded_as
+
+AUDIT_MAX = 100_000
+"""Entries kept: an endless demo must not grow without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,11 @@ class Api:
         self.expired_watch_is_http = False
         self._registry = Registry(self.store, Admission(self.store, services))
         self._audit_lock = threading.Lock()
-        self._audit: list[AuditEntry] = []
+        self._audit: deque[AuditEntry] = deque(maxlen=AUDIT_MAX)
 
     @property
     def audit(self) -> tuple[AuditEntry, ...]:
-        """Everything that was asked so far, in order of answers."""
+        """What was asked so far, in order of answers; of very many the newest."""
         with self._audit_lock:
             return tuple(self._audit)
 

@@ -55,7 +55,7 @@ class SimulatedApiServer:
 
     @property
     def audit(self) -> tuple[AuditEntry, ...]:
-        """Every authenticated request so far."""
+        """The authenticated requests so far, of very many the newest."""
         return self.api.audit
 
     def compact(self) -> None:
