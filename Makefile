@@ -45,6 +45,7 @@ lint: install ## Style, format, types and architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry .
 	$(BIN)/python manage.py check
 
 fmt: install ## Format the code
