@@ -31,12 +31,12 @@ class CapacityOracle:
     """Capacity of GPUs that share one table, after any rearrangement."""
 
     def __init__(self, table: ProfileTable) -> None:
-        self._table = table
+        self.table = table
 
     @cached_property
     def maximal(self) -> tuple[Counts, ...]:
         """The multisets that fit one empty GPU and take no further instance."""
-        shapes = len(self._table.shapes)
+        shapes = len(self.table.shapes)
         found: dict[int, set[Counts]] = {}
 
         def grow(state: int, counts: Counts) -> None:
@@ -44,8 +44,8 @@ class CapacityOracle:
             if counts in known:
                 return
             known.add(counts)
-            for shape in self._table.shapes:
-                for fit in self._table.fits(state, shape):
+            for shape in self.table.shapes:
+                for fit in self.table.fits(state, shape):
                     grow(fit.state, _with(counts, shape.index))
 
         grow(0, (0,) * shapes)
@@ -61,7 +61,7 @@ class CapacityOracle:
     @cached_property
     def facets(self) -> tuple[Facet, ...]:
         """What bounds the counts per GPU, beyond not being negative."""
-        return tuple(_facets(self.maximal, len(self._table.shapes)))
+        return tuple(_facets(self.maximal, len(self.table.shapes)))
 
     def within(self, counts: Sequence[int], gpus: int) -> bool:
         """True when no facet is exceeded: necessary, and on known models sufficient."""

@@ -53,9 +53,14 @@ class Rule:
 
 
 def _capacity_lost(table: ProfileTable, state: int, packing: Packing) -> int:
-    """Value lost as a share of the empty GPU, so that GPU models compare; then fullest first."""
+    """The share of the GPU's value that is lost, times its memory squared; then fullest first.
+
+    The share ranks places on one model. Between models a GPU with more memory is worth more than
+    its size: it serves what the smaller one cannot (measured in ADR 0020).
+    """
     loss = table.value(state) - table.value(packing.state)
-    return loss * _WHOLE * _TIE // max(1, table.empty_value) + _free(table, packing.state)
+    worth = loss * table.memory_mib * table.memory_mib // max(1, table.empty_value)
+    return worth * _TIE + _free(table, packing.state)
 
 
 def _fullest_first(table: ProfileTable, state: int, packing: Packing) -> int:

@@ -1,0 +1,1 @@
+"""Measurements with goals: ``python -m tests.benchmarks.placement`` and ``…filter``."""

@@ -1,0 +1,1 @@
+"""How much work a cluster carries under each placement rule, by simulation."""
