@@ -20,6 +20,7 @@ from node_agent.errors import AgentError
 from node_agent.hardware import open_driver, use_library
 from node_agent.health import HealthServer
 from node_agent.inventory import Inventory
+from node_agent.lease import AgentLease
 from node_agent.locks import try_lock
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError
@@ -57,6 +58,9 @@ class Agent:
         self._registration = KubeletRegistration(
             self._service, config.device_plugin_dir, config.resource_name, self.metrics
         )
+        self._lease = AgentLease(
+            cluster, config.node_name, config.namespace, self.metrics, self.serving
+        )
         publisher = Publisher(cluster, self._inventory, policy, self.metrics, config.sysfs)
         self._parts = Parts(config, cluster, self._service, publisher, self.metrics)
 
@@ -66,6 +70,11 @@ class Agent:
         session = self._session
         if session is not None:
             session.wake()
+
+    def serving(self) -> bool:
+        """True while the kubelet knows the agent and Allocate is served."""
+        registered = self._registration.registered.is_set()
+        return registered and self._service.serving and not self._stop.is_set()
 
     def problem(self) -> str:
         """Why the agent is not ready, or an empty text."""
@@ -80,6 +89,7 @@ class Agent:
         registration = threading.Thread(
             target=self._registration.run, args=(self._stop,), name="registration"
         )
+        lease = threading.Thread(target=self._lease.run, args=(self._stop,), name="lease")
         with ExitStack() as closing:
             self._serve_health(closing)
             closing.callback(self._parts.cluster.close)
@@ -88,6 +98,10 @@ class Agent:
             closing.callback(registration.join)
             closing.callback(self._stop.set)
             if self._own_node(closing):
+                # Only the owner of the node speaks for it: a second process would close it.
+                lease.start()
+                closing.callback(lease.join)
+                closing.callback(self._stop.set)
                 self._work()
         logger.info("stopped; instances stay as they are")
 

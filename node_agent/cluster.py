@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 from urllib.parse import quote, urlencode
@@ -25,6 +26,7 @@ from node_agent.pods import ObservedNode, ObservedPod, PodList
 logger = logging.getLogger(__name__)
 
 _MERGE_PATCH: Final = "application/merge-patch+json"
+_STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _PAGE: Final = 500
 _WATCH_SECONDS: Final = 240
 _WATCH_SLACK_SECONDS: Final = 15.0
@@ -32,6 +34,14 @@ _PAGES_MOST: Final = 1000
 
 Patch = Mapping[str, str | None]
 Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What is sent, and the media type that says what it means."""
+
+    media: str
+    body: bytes
 
 
 class Stream(Protocol):
@@ -113,6 +123,17 @@ class Cluster:
         timeout = urllib3.Timeout(connect=self._timeout, read=_WATCH_SECONDS + _WATCH_SLACK_SECONDS)
         return _HttpStream(self._request("GET", "/api/v1/pods", query, None, timeout))
 
+    def create(self, path: str, document: Mapping[str, object]) -> None:
+        """Create one object in the collection at ``path``. Raises :class:`ClusterError`."""
+        self._json("POST", path, body=document, media="application/json")
+
+    def patch(self, path: str, document: Mapping[str, object]) -> None:
+        """Merge into the object at ``path``; lists with keys are merged by their keys.
+
+        Raises :class:`ClusterNotFound` when there is none.
+        """
+        self._json("PATCH", path, body=document, media=_STRATEGIC_PATCH)
+
     def close(self) -> None:
         """Close idle connections."""
         self._pool.clear()
@@ -123,9 +144,11 @@ class Cluster:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
+        media: str = _MERGE_PATCH,
     ) -> object:
+        content = None if body is None else _Content(media, json.dumps(body).encode())
         timeout = urllib3.Timeout(connect=self._timeout, read=self._timeout)
-        response = self._request(method, path, query, body, timeout)
+        response = self._request(method, path, query, content, timeout)
         try:
             return json.loads(response.read())
         except (ValueError, RecursionError, urllib3.exceptions.HTTPError) as error:
@@ -138,24 +161,24 @@ class Cluster:
         method: str,
         path: str,
         query: Mapping[str, str] | None,
-        body: Mapping[str, object] | None,
+        content: _Content | None,
         timeout: urllib3.Timeout,
     ) -> urllib3.BaseHTTPResponse:
         url = self._configuration.host + path + (f"?{urlencode(query)}" if query else "")
         headers = self._headers()
-        if body is not None:
-            headers["Content-Type"] = _MERGE_PATCH
+        if content is not None:
+            headers["Content-Type"] = content.media
         try:
             response: urllib3.BaseHTTPResponse = self._pool.request(
                 method,
                 url,
-                body=None if body is None else json.dumps(body).encode(),
+                body=None if content is None else content.body,
                 headers=headers,
                 timeout=timeout,
                 preload_content=False,
                 retries=urllib3.Retry(
                     connect=1,
-                    read=1 if body is None else 0,
+                    read=1 if content is None else 0,
                     redirect=0,
                     respect_retry_after_header=False,
                 ),

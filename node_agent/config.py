@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hami_web.core.liveness import AGENT_LEASE_NAMESPACE
 from node_agent.errors import InvalidSetting
 
 _NODE_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _RESOURCE: Final = re.compile(
     r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 )
@@ -32,6 +34,7 @@ class AgentConfig:
 
     node_name: str
     device_config: Path
+    namespace: str
     kubeconfig: Path | None
     device_plugin_dir: Path
     resource_name: str
@@ -56,6 +59,9 @@ class AgentConfig:
         env = _Environment(os.environ if environ is None else environ)
         return cls(
             node_name=env.matching("NODE_NAME", _NODE_NAME, "the Kubernetes name of this node"),
+            namespace=env.matching(
+                "HAMI_NAMESPACE", _NAMESPACE, "a Kubernetes namespace", AGENT_LEASE_NAMESPACE
+            ),
             device_config=env.path("HAMI_DEVICE_CONFIG", "/etc/hami/device-config.yaml"),
             kubeconfig=env.optional_path("HAMI_KUBECONFIG"),
             device_plugin_dir=env.path("HAMI_DEVICE_PLUGIN_DIR", "/var/lib/kubelet/device-plugins"),

@@ -45,6 +45,11 @@ class AgentMetrics:
             "Writes of the node's annotations, by outcome",
             "outcome",
         )
+        self.renewals = self._counter(
+            "hami_agent_lease_writes",
+            "Writes of the agent's Lease, by outcome (held, released, failed)",
+            "outcome",
+        )
         self.allocate_seconds = Histogram(
             "hami_agent_allocate_seconds",
             "Time one container's Allocate took",

@@ -55,6 +55,11 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         self._stream = 0
         self._stream_mutex = threading.Lock()
 
+    @property
+    def serving(self) -> bool:
+        """True while Allocate is served."""
+        return self._allocator is not None
+
     def serve_with(self, allocator: Allocates) -> None:
         """Begin to serve Allocate; before this it is refused as not ready."""
         with self._work_mutex:

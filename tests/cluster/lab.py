@@ -29,6 +29,7 @@ Instances = dict[tuple[str, int, int], str]
 ROOT = Path(__file__).parents[2]
 NODE = "gpu-node-a"
 NAMESPACE = "hami-e2e"
+SYSTEM = "hami-system"
 SCHEDULER = ROOT / "deploy" / "scheduler-config" / "kube-scheduler-1.20.yaml"
 
 
@@ -114,7 +115,8 @@ class Lab:
                 timeout=1500,
             )
         config.load_kube_config(str(self.directory / "admin.conf"))
-        client.CoreV1Api().create_namespace({"metadata": {"name": NAMESPACE}})
+        for namespace in (NAMESPACE, SYSTEM):
+            client.CoreV1Api().create_namespace({"metadata": {"name": namespace}})
         self._grant("extender.yaml", "hami-control-plane")
         self._grant("node-agent.yaml", "hami-node-agent")
         self.extender.start()
@@ -243,11 +245,15 @@ class Lab:
         api = client.RbacAuthorizationV1Api()
         text = (ROOT / "deploy" / "rbac" / manifest).read_text()
         for document in yaml.safe_load_all(text):
+            subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
             if document["kind"] == "ClusterRole":
                 api.create_cluster_role(document)
             elif document["kind"] == "ClusterRoleBinding":
-                subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
                 api.create_cluster_role_binding(document | {"subjects": [subject]})
+            elif document["kind"] == "Role":
+                api.create_namespaced_role(SYSTEM, document)
+            elif document["kind"] == "RoleBinding":
+                api.create_namespaced_role_binding(SYSTEM, document | {"subjects": [subject]})
 
     def _extender_ready(self) -> bool:
         if not self.extender.runs:

@@ -97,6 +97,14 @@ class Lab:
     def pod(self, name: str) -> dict[str, Any]:
         return self.client.get(f"/api/v1/namespaces/default/pods/{name}")
 
+    def lease_holder(self) -> str | None:
+        """Who holds the agent's Lease; None when there is no Lease."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/hami-system/leases/hami-node-agent-{NODE}"
+        try:
+            return str(self.client.get(path)["spec"].get("holderIdentity") or "")
+        except ApiError:
+            return None
+
     def annotations(self, name: str) -> dict[str, str]:
         return self.pod(name)["metadata"].get("annotations") or {}
 
