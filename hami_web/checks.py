@@ -11,6 +11,7 @@ from django.core.checks import Warning as CheckWarning
 
 from hami_web.core.errors import CoreError
 from hami_web.core.policy import parse_scheduling_policy
+from hami_web.core.signature import InvalidSigningKey, KeyFile
 
 HTTP_TIMEOUT_S = 30
 """kube-scheduler's usual ``httpTimeout`` for an extender, in seconds."""
@@ -35,6 +36,18 @@ def check_tls_files(app_configs: Any = None, **_options: Any) -> Sequence[CheckM
     if not all(path is not None and path.is_file() for path in paths):
         text = "HAMI_EXTENDER_TLS_CERT, HAMI_EXTENDER_TLS_KEY: both must name existing files"
         return [Error(text, id="hami.E002")]
+    return []
+
+
+@register()
+def check_signing_keys(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E003: a key file that is named must be readable and hold keys."""
+    if settings.SIGNING_KEY_FILE is None:
+        return []
+    try:
+        KeyFile(settings.SIGNING_KEY_FILE)
+    except InvalidSigningKey as error:
+        return [Error(str(error), hint="See HAMI_SIGNING_KEY_FILE.", id="hami.E003")]
     return []
 
 

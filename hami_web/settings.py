@@ -45,8 +45,8 @@ def _number(name: str, default: float, *, least: float, most: float) -> float:
     return value
 
 
-def _flag(name: str) -> bool:
-    text = _text(name, "false").lower()
+def _flag(name: str, default: str = "false") -> bool:
+    text = _text(name, default).lower()
     if text not in {"true", "false", "1", "0"}:
         raise ImproperlyConfigured(f"{name}: {text!r} is not allowed; allowed: true, false")
     return text in {"true", "1"}
@@ -119,6 +119,15 @@ LOGGING = {
 # Empty: the Pod's ServiceAccount.
 KUBECONFIG = _path("HAMI_KUBECONFIG")
 SCHEDULER_NAME = _text("HAMI_SCHEDULER_NAME", "hami-scheduler")
+# Where the Leases of extender and agents are.
+NAMESPACE = _text("HAMI_NAMESPACE", "hami-system")
+# Our own Pod, from the downward API; its label tells a Service who leads.
+POD_NAME = _text("HAMI_POD_NAME")
+# Off only where no second extender can exist.
+LEADER_ELECTION = _flag("HAMI_LEADER_ELECTION", "true")
+# Calls to the API server in a second, and at once; binds go before everything else.
+KUBE_QPS = _number("HAMI_KUBE_QPS", 200, least=1, most=10_000)
+KUBE_BURST = int(_number("HAMI_KUBE_BURST", 400, least=2, most=20_000))
 
 # --- extender -----------------------------------------------------------------------------------
 
@@ -128,6 +137,8 @@ EXTENDER_TLS_CERT = _path("HAMI_EXTENDER_TLS_CERT")
 EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
 # Longest time that /bind waits for the node; below kube-scheduler's httpTimeout (30 s).
 BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
+# Keys that sign reservations, one a line; read again when it changes. Empty: unsigned.
+SIGNING_KEY_FILE = _path("HAMI_SIGNING_KEY_FILE")
 # Section "scheduling" of the cluster's policy file; checked where it is used.
 SCHEDULING_POLICY = _policy_section("HAMI_POLICY_FILE", "scheduling")
 

@@ -19,10 +19,12 @@ from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from hami_web.core.errors import CoreError  # noqa: E402
 from hami_web.core.policy import SchedulingPolicy, parse_scheduling_policy  # noqa: E402
+from hami_web.core.signature import InvalidSigningKey, KeyFile  # noqa: E402
 from hami_web.extender.handler import ExtenderHandler  # noqa: E402
 from hami_web.extender.views import ExtenderViews  # noqa: E402
 from hami_web.metrics.views import metrics_pattern  # noqa: E402
 from hami_web.scheduling.admission import Admission  # noqa: E402
+from hami_web.scheduling.leadership import Election  # noqa: E402
 from hami_web.scheduling.runtime import Runtime, RuntimeOptions  # noqa: E402
 
 WAITING_SHARE = 0.75
@@ -36,13 +38,35 @@ def build_application() -> ExtenderHandler:
             kubeconfig=settings.KUBECONFIG,
             policy=_policy(),
             scheduler_name=settings.SCHEDULER_NAME,
+            namespace=settings.NAMESPACE,
+            election=_election(),
+            keys=_keys(),
             bind_wait_s=settings.BIND_WAIT_S,
             most_waiting_binds=max(1, int(settings.EXTENDER_THREADS * WAITING_SHARE)),
+            calls_per_second=settings.KUBE_QPS,
+            call_burst=settings.KUBE_BURST,
         )
     )
     views = ExtenderViews(runtime, Admission(settings.SCHEDULER_NAME))
     runtime.start()
-    return ExtenderHandler((*views.patterns(), metrics_pattern(runtime)), runtime.stop)
+    return ExtenderHandler(
+        (*views.patterns(), metrics_pattern(runtime)), close=runtime.stop, retire=runtime.retire
+    )
+
+
+def _election() -> Election | None:
+    if not settings.LEADER_ELECTION:
+        return None
+    return Election(settings.NAMESPACE, settings.POD_NAME)
+
+
+def _keys() -> KeyFile | None:
+    if settings.SIGNING_KEY_FILE is None:
+        return None
+    try:
+        return KeyFile(settings.SIGNING_KEY_FILE)
+    except InvalidSigningKey as error:
+        raise ImproperlyConfigured(f"HAMI_SIGNING_KEY_FILE: {error}") from error
 
 
 def _policy() -> SchedulingPolicy:

@@ -13,12 +13,20 @@ from django.urls import URLPattern
 class ExtenderHandler(WSGIHandler):
     """Serves fixed patterns, whatever middleware and URLs the settings name for other roles.
 
-    ``close`` ends what the patterns rely on; the server calls it when its worker stops.
+    The server calls ``retire`` as soon as it is asked to stop, and ``close`` when its worker ends;
+    ``close`` ends what the patterns rely on.
     """
 
-    def __init__(self, patterns: tuple[URLPattern, ...], close: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        patterns: tuple[URLPattern, ...],
+        *,
+        close: Callable[[], None],
+        retire: Callable[[], None],
+    ) -> None:
         super().__init__()
         self.close = close
+        self.retire = retire
         # Django takes a request's own URL configuration, which may be a hashable sequence.
         self.request_class = type("ExtenderRequest", (WSGIRequest,), {"urlconf": patterns})
 

@@ -13,6 +13,8 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.util import import_app
 
+from hami_web.extender.worker import ExtenderWorker
+
 APPLICATION = "hami_web.wsgi:build_application()"
 KEEP_ALIVE_S = 120
 """Above the 90 s after which Go's client closes idle connections itself: if we closed first, a
@@ -42,7 +44,7 @@ class ExtenderServer(BaseApplication):  # type: ignore[misc]  # gunicorn is unty
         settings: dict[str, object] = {
             "bind": [self._options.listen],
             "workers": 1,
-            "worker_class": "gthread",
+            "worker_class": ExtenderWorker,
             "threads": self._options.threads,
             "preload_app": False,
             "keepalive": KEEP_ALIVE_S,

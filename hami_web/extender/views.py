@@ -39,6 +39,8 @@ class Scheduling(Protocol):
 
     def not_ready_because(self) -> str | None: ...
 
+    def stale_because(self) -> str | None: ...
+
 
 class _BadBody(Exception):
     """A body that is refused before it is decoded."""
@@ -95,9 +97,16 @@ class ExtenderViews:
         """The process answers."""
         return HttpResponse("ok\n", content_type="text/plain")
 
-    def readyz(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
-        """The cluster is known and fresh enough to decide."""
-        reason = self._scheduling.not_ready_because()
+    def readyz(self, request: HttpRequest) -> HttpResponse:
+        """This replica leads, and the cluster is known and fresh enough to decide.
+
+        ``?standby=ok`` asks only for the second: for a Deployment whose Service selects the leader
+        by label, so that its replicas count as available.
+        """
+        if request.GET.get("standby") == "ok":
+            reason = self._scheduling.stale_because()
+        else:
+            reason = self._scheduling.not_ready_because()
         if reason is not None:
             return _plain(503, reason)
         return HttpResponse("ok\n", content_type="text/plain")

@@ -23,6 +23,19 @@ class BindQueue:
         self._clock = clock
         self._lock = threading.Lock()
         self._queues: dict[str, deque[threading.Event]] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Let nobody wait any more: those who do are sent away, those whose turn it is go on."""
+        with self._lock:
+            self._closed = True
+            for queue in self._queues.values():
+                for ticket in queue:
+                    ticket.set()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._queues
 
     @contextmanager
     def turn(self, node: str, *, deadline: float) -> Iterator[None]:
@@ -34,6 +47,8 @@ class BindQueue:
                     f"node {node}: {self.depth(node) - 1} other Pods are being bound there; "
                     "the wait was over before the turn came"
                 )
+            if self._closed and not self._is_first(node, ticket):
+                raise LockBusy(f"node {node}: this process is stopping")
             yield
         finally:
             self._leave(node, ticket)
@@ -48,9 +63,15 @@ class BindQueue:
         with self._lock:
             return {node: len(queue) for node, queue in self._queues.items()}
 
+    def _is_first(self, node: str, ticket: threading.Event) -> bool:
+        with self._lock:
+            return self._queues[node][0] is ticket
+
     def _join(self, node: str) -> threading.Event:
         ticket = threading.Event()
         with self._lock:
+            if self._closed:
+                raise LockBusy(f"node {node}: this process is stopping")
             waiting = sum(len(queue) for queue in self._queues.values())
             if waiting >= self._most_waiting:
                 raise LockBusy(f"node {node}: {waiting} binds wait already, the most allowed")

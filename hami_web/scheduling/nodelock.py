@@ -39,6 +39,13 @@ class LockChanges:
         self._condition = threading.Condition()
         self._texts: dict[str, str] = {}
         self._versions: dict[str, int] = {}
+        self.closed = False
+
+    def close(self) -> None:
+        """Send everyone away who waits for a lock."""
+        with self._condition:
+            self.closed = True
+            self._condition.notify_all()
 
     def observe(self, node: str, text: str) -> None:
         """Note a node's lock annotation, empty for none."""
@@ -63,7 +70,9 @@ class LockChanges:
     def wait(self, node: str, version: int, timeout_s: float) -> None:
         """Return when the lock changed since ``version``, or after the timeout."""
         with self._condition:
-            self._condition.wait_for(lambda: self._versions.get(node, 0) != version, timeout_s)
+            self._condition.wait_for(
+                lambda: self.closed or self._versions.get(node, 0) != version, timeout_s
+            )
 
 
 class NodeLocks:
@@ -101,7 +110,7 @@ class NodeLocks:
             else:
                 wait_s = LOOK_AGAIN_S
             remaining = deadline - self._clock()
-            if remaining <= 0:
+            if remaining <= 0 or self._changes.closed:
                 raise LockBusy(f"node {node}: {obstacle}")
             self._changes.wait(node, version, min(wait_s, remaining))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from msgspec import Struct
 
 from hami_web.cluster.views import PodView
@@ -30,7 +32,12 @@ class PodRecord(Struct, frozen=True, gc=False):
 def identity_of(pod: PodView) -> PodIdentity:
     """Name a Pod."""
     meta = pod.metadata
-    return PodIdentity(meta.namespace, meta.name, meta.uid, pod.spec.priority or 0)
+    return PodIdentity(sys.intern(meta.namespace), meta.name, meta.uid, pod.spec.priority or 0)
+
+
+def ends_hold(pod: PodView) -> bool:
+    """True when the Pod is bound or over: then its annotations say what it takes."""
+    return bool(pod.node_name) or pod.is_terminal
 
 
 def read_pod(pod: PodView) -> PodRecord | None:
@@ -39,28 +46,27 @@ def read_pod(pod: PodView) -> PodRecord | None:
     A Pod that is being deleted still occupies (design decision 10). Nothing is read from an
     unbound Pod: its annotations are not the scheduler's (design decision 2).
     """
-    if not pod.node_name or pod.is_terminal:
+    node = pod.spec.node_name
+    annotations = pod.metadata.annotations
+    if not node or not annotations or pod.is_terminal:
         return None
-    annotations = pod.annotations
     text = annotations.get(keys.POD_MIG_ALLOCATIONS)
     listed = annotations.get(keys.POD_DEVICES_ALLOCATED)
     if text is None and listed is None:
         return None
     identity = identity_of(pod)
+    node = sys.intern(node)
     try:
         reservations = decode_allocations(text or "")
-        unexplained = _unexplained(listed or "", reservations)
+        unexplained = _unexplained(listed, reservations) if listed else ()
     except MalformedContract as error:
-        return PodRecord(identity, pod.node_name, (), f"Pod {pod.full_name}: {error}")
-    claims = tuple(
-        Claim(identity, item, _phase(item, deleting=pod.is_deleting)) for item in reservations
-    )
-    return PodRecord(identity, pod.node_name, claims, "", unexplained)
+        return PodRecord(identity, node, (), f"Pod {pod.full_name}: {error}")
+    deleting = pod.metadata.deletion_timestamp is not None
+    claims = [Claim(identity, item, _phase(item, deleting=deleting)) for item in reservations]
+    return PodRecord(identity, node, tuple(claims), "", unexplained)
 
 
 def _unexplained(listed: str, reservations: tuple[Reservation, ...]) -> tuple[str, ...]:
-    if not listed:
-        return ()
     if len(reservations) == 1 and _lists_only(listed, reservations[0].gpu_uuid):
         return ()
     known = {item.gpu_uuid for item in reservations}

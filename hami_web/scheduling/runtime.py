@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from hami_web.cluster.client import KubernetesClient, OfficialConnection
+from hami_web.cluster.pacing import Pace
 from hami_web.cluster.reflector import Reflector, Timing
-from hami_web.cluster.resources import nodes, pods
+from hami_web.cluster.resources import leases, nodes, pods
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
 from hami_web.core.errors import InvalidRequest
+from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_NAMESPACE, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import parse_pod_request
-from hami_web.scheduling.bind import Binder, BindOrder
+from hami_web.core.signature import KeyFile
+from hami_web.scheduling.agents import AgentLeases
+from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.decisions import (
     Fits,
@@ -26,8 +30,12 @@ from hami_web.scheduling.decisions import (
     RefusedEverywhere,
     refused_everywhere,
 )
+from hami_web.scheduling.fence import FencedCluster
+from hami_web.scheduling.leadership import Election, Elector, Leadership, SoleProcess, Term
 from hami_web.scheduling.measures import Durations
 from hami_web.scheduling.nodelock import LockChanges, NodeLocks
+from hami_web.scheduling.readiness import Readiness
+from hami_web.scheduling.role_label import RoleLabel
 from hami_web.scheduling.sinks import NodeSink, PodSink
 from hami_web.scheduling.state import ClusterState, Held
 from hami_web.scheduling.waiting import Waiting, WaitingPods, Waker
@@ -35,21 +43,32 @@ from hami_web.scheduling.waiting import Waiting, WaitingPods, Waker
 logger = logging.getLogger(__name__)
 
 USER_AGENT = "hami-web-extender"
-SILENCE_MOST_S = 360.0
-"""Longer than any watch lasts: an API server unheard for this long may have bound and freed
-anything, so nothing is decided."""
-EXPIRY_EVERY_S = 1.0
+TICK_S = 1.0
+SETTLE_EVERY_S = 2.0
+LAST_WRITES_S = 1.0
+"""How long a stop waits for writes in progress before it gives leadership up."""
+LOOK_FIRST_S = 1.0
+"""How long a start waits for the first look at the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
-    """What a process chooses. ``kubeconfig`` None means the Pod's ServiceAccount; seconds."""
+    """What a process chooses. ``kubeconfig`` None means the Pod's ServiceAccount; seconds.
+
+    ``election`` None means that no other replica exists. ``calls_per_second`` and ``call_burst``
+    bound the calls to the API server.
+    """
 
     kubeconfig: Path | None = None
     policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     scheduler_name: str = "hami-scheduler"
+    namespace: str = AGENT_LEASE_NAMESPACE
+    election: Election | None = None
+    keys: KeyFile | None = None
     bind_wait_s: float = 20.0
     most_waiting_binds: int = 96
+    calls_per_second: float = 200.0
+    call_burst: int = 400
     timing: Timing = field(default_factory=Timing)
 
 
@@ -61,57 +80,104 @@ class Runtime:
     ) -> None:
         self._clock = clock
         self._connection = OfficialConnection(options.kubeconfig)
-        transport = Transport(self._connection, user_agent=USER_AGENT)
-        cluster = KubernetesClient(transport)
-        changes = LockChanges()
+        self.pace = Pace(options.calls_per_second, options.call_burst)
+        transport = Transport(self._connection, user_agent=USER_AGENT, pace=self.pace)
+        client = KubernetesClient(transport)
+        self.leadership, self._label = self._lead(client, options)
+        cluster = FencedCluster(client, self.leadership)
+        self._lock_changes = changes = LockChanges()
         self.state = ClusterState(options.policy)
+        self.agents = AgentLeases(self.state)
         self.waiting = WaitingPods()
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
-        locks = NodeLocks(cluster, changes)
-        self.binder = Binder(cluster, self.state, locks, self.queue, wait_s=options.bind_wait_s)
+        self.binder = Binder(
+            cluster,
+            self.state,
+            NodeLocks(cluster, changes),
+            self.queue,
+            options=BindOptions(options.bind_wait_s, options.keys),
+        )
         self.waker = Waker(self.waiting, self._hold_if_free, cluster, give_up=self.state.release)
         self.filter_durations = Durations()
+        timing = options.timing
+        label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
+        pod_sink = PodSink(self.state, self.waiting, options.scheduler_name)
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(
-                "nodes", nodes(transport), NodeSink(self.state, changes), timing=options.timing
+                "leases", leases(transport, options.namespace, label), self.agents, timing=timing
             ),
-            Reflector(
-                "pods",
-                pods(transport),
-                PodSink(self.state, self.waiting, options.scheduler_name),
-                timing=options.timing,
-            ),
+            Reflector("nodes", nodes(transport), NodeSink(self.state, changes), timing=timing),
+            Reflector("pods", pods(transport), pod_sink, timing=timing),
         )
+        self.readiness = Readiness(self.leadership, self.reflectors)
+        self._retiring = threading.Event()
         self._stopped = threading.Event()
-        self._expiry = threading.Thread(target=self._expire, name="hold-expiry", daemon=True)
+        self._loops = (
+            threading.Thread(target=self._tick, name="ticker", daemon=True),
+            threading.Thread(target=self._settle, name="settler", daemon=True),
+        )
+
+    def _lead(
+        self, client: KubernetesClient, options: RuntimeOptions
+    ) -> tuple[Leadership, RoleLabel | None]:
+        election = options.election
+        if election is None:
+            return SoleProcess(), None
+        elector = Elector(client, election, on_change=self._on_term, is_fit=self._works)
+        label = RoleLabel(client, election.namespace, election.pod) if election.pod else None
+        return elector, label
 
     def start(self) -> None:
-        """Begin to watch; answers come once the first lists are complete."""
+        """Begin to watch; answers come once this process leads and its lists are complete."""
         self.state.subscribe(lambda _version: self.waker.notice())
+        for loop in self._loops:
+            loop.start()
+        self.waker.start()
+        if self._label is not None:
+            self._label.start()
+        self.leadership.start()
+        if isinstance(self.leadership, Elector):
+            # A list that begins before the term must be repeated for it.
+            self.leadership.looked.wait(LOOK_FIRST_S)
         for reflector in self.reflectors:
             reflector.start()
-        self.waker.start()
-        self._expiry.start()
+
+    def retire(self) -> None:
+        """Decide nothing new, let the writes in progress end, and give leadership up."""
+        if self._retiring.is_set():
+            return
+        self._retiring.set()
+        self.queue.close()
+        self._lock_changes.close()
+        deadline = self._clock() + LAST_WRITES_S
+        while not self.queue.is_empty and self._clock() < deadline:
+            time.sleep(0.01)
+        self.leadership.stop()
 
     def stop(self) -> None:
-        """End every thread and close the connections."""
+        """Give leadership up, end every thread and close the connections."""
+        self.retire()
         self._stopped.set()
+        self.leadership.stop()
         for reflector in self.reflectors:
             reflector.stop()
         self.waker.stop()
-        if self._expiry.is_alive():
-            self._expiry.join(5)
+        if self._label is not None:
+            self._label.stop()
+        for loop in self._loops:
+            if loop.is_alive():
+                loop.join(5)
         self._connection.close()
 
     def not_ready_because(self) -> str | None:
         """Why nothing can be decided now, or None."""
-        for reflector in self.reflectors:
-            if not reflector.synced.is_set():
-                return f"the first list of {reflector.name} is not complete yet"
-            age = reflector.age_s()
-            if age is not None and age > SILENCE_MOST_S:
-                return f"the API server was not heard for {age:.0f} s about {reflector.name}"
-        return None
+        if self._retiring.is_set():
+            return "this process is stopping"
+        return self.readiness.not_ready_because()
+
+    def stale_because(self) -> str | None:
+        """Why even a standby would not know the cluster, or None."""
+        return self.readiness.stale_because()
 
     def filter(self, pod: PodView, names: tuple[str, ...]) -> Fits | RefusedEverywhere:
         """Choose a node and hold the Pod's devices; a Pod without GPUs fits everywhere.
@@ -150,6 +216,8 @@ class Runtime:
         return refused_everywhere(answer.details)
 
     def _hold_if_free(self, waiting: Waiting) -> bool:
+        if self.not_ready_because() is not None:
+            return False
         try:
             request = parse_pod_request(waiting.pod.container_specs(), waiting.pod.annotations)
         except InvalidRequest:
@@ -161,9 +229,33 @@ class Runtime:
         names = self.state.node_names() if waiting.names is None else waiting.names
         return isinstance(self.state.filter(waiting.pod, request, names), Held)
 
-    def _expire(self) -> None:
-        while not self._stopped.wait(EXPIRY_EVERY_S):
+    def _on_term(self, term: Term | None) -> None:
+        """A term began or ended: what was held before it was for another's cluster."""
+        self.state.release_holds()
+        if term is not None:
+            for reflector in self.reflectors:
+                reflector.relist()
+            self.waker.notice()
+        if self._label is not None:
+            former = self.leadership.former if isinstance(self.leadership, Elector) else ""
+            self._label.show(leads=term is not None, former=former)
+
+    def _works(self) -> bool:
+        """Whether everything that a leader needs is alive."""
+        return self.waker.is_alive and all(loop.is_alive() for loop in self._loops)
+
+    def _tick(self) -> None:
+        while not self._stopped.wait(TICK_S):
             try:
                 self.state.expire_holds()
+                self.agents.tick()
             except Exception:
-                logger.exception("expiring holds")
+                logger.exception("the tick of holds and agents")
+
+    def _settle(self) -> None:
+        while not self._stopped.wait(SETTLE_EVERY_S):
+            try:
+                if self.leadership.term() is not None:
+                    self.binder.settle()
+            except Exception:
+                logger.exception("settling unclear binds")

@@ -19,7 +19,7 @@ from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holds import Hold, HoldBook
 from hami_web.scheduling.occupancy import Occupants
-from hami_web.scheduling.pods import PodRecord, identity_of, read_pod
+from hami_web.scheduling.pods import PodRecord, ends_hold, identity_of, read_pod
 from hami_web.scheduling.ranking import Rankings
 from hami_web.scheduling.records import Claim, ClusterSnapshot, Phase, devices_of
 from hami_web.scheduling.refusal import Refused
@@ -96,9 +96,10 @@ class ClusterState:
         """
         moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
         with undisturbed():
-            views = [(pod.uid, read_pod(pod), pod) for pod in pods]
+            # Views are let go one by one: together they are larger than all that is kept.
+            listed = [(pod.uid, read_pod(pod), ends_hold(pod)) for pod in pods]
             with self._lock:
-                self._replace(views, moment)
+                self._replace(listed, moment)
         self._announce()
 
     # decisions
@@ -186,12 +187,10 @@ class ClusterState:
     def _announce(self) -> None:
         self._subscribers.tell(self._occupants.version)
 
-    def _replace(
-        self, listed: Sequence[tuple[str, PodRecord | None, PodView]], moment: float
-    ) -> None:
+    def _replace(self, listed: Sequence[tuple[str, PodRecord | None, bool]], moment: float) -> None:
         if len(self._holds):
-            for uid, record, pod in listed:
-                if record is not None or pod.is_terminal or pod.node_name:
+            for uid, _, ends in listed:
+                if ends:
                     self._holds.drop(uid)
             present = {uid for uid, _, _ in listed}
             for uid in self._holds.confirmed_before(moment):
@@ -210,7 +209,7 @@ class ClusterState:
         if record is not None:
             self._holds.drop(pod.uid)
             self._occupants.set_pod(record)
-        elif pod.is_terminal or pod.node_name:
+        elif ends_hold(pod):
             self._holds.drop(pod.uid)
             self._occupants.remove_pod(pod.uid)
         elif self._holds.get(pod.uid) is None:

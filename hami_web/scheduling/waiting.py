@@ -145,6 +145,11 @@ class Waker:
         if self._thread.is_alive():
             self._thread.join(5)
 
+    @property
+    def is_alive(self) -> bool:
+        """False when the thread has died or was never started."""
+        return self._thread.is_alive()
+
     def notice(self) -> None:
         """Occupancy changed; cheap, from any thread."""
         self._changed.set()

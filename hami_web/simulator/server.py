@@ -15,7 +15,7 @@ from hami_web.simulator.http_edge import Edge, HttpServer
 from hami_web.simulator.identity import Identities
 from hami_web.simulator.requests import ApiRequest, parse_request
 
-NAMESPACES = ("default", "kube-system", "kube-node-lease", "kube-public")
+NAMESPACES = ("default", "kube-system", "kube-node-lease", "kube-public", "hami-system")
 
 
 class SimulatedApiServer:

@@ -28,8 +28,9 @@ REGISTER = "hami.io/node-nvidia-register"
 class Extender:
     """Speaks to a running extender over one kept-alive connection."""
 
-    def __init__(self, port):
+    def __init__(self, port, process=None):
         self.port = port
+        self.process = process
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def call(self, method, path, body=None):
@@ -57,6 +58,20 @@ class Extender:
                 "Node": node,
             },
         )["Error"]
+
+    def stop(self, how=signal.SIGTERM):
+        """End the process and return its status."""
+        self.connection.close()
+        if self.process.poll() is None:
+            if how == signal.SIGTERM:
+                self.process.send_signal(how)
+            else:
+                self.signal_all(how)
+        return self.process.wait(15)
+
+    def signal_all(self, how):
+        """To the server and its worker."""
+        os.killpg(self.process.pid, how)
 
     def wait_ready(self, within_s=15.0):
         deadline = time.monotonic() + within_s
@@ -147,6 +162,7 @@ def start_extender(api, tmp_path):
         process = subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), "extender"],
             cwd=tmp_path,
+            start_new_session=True,
             env=os.environ
             | {
                 "HAMI_KUBECONFIG": str(kubeconfig),
@@ -157,15 +173,13 @@ def start_extender(api, tmp_path):
             }
             | environment,
         )
-        extender = Extender(port)
-        started.append((process, extender))
+        extender = Extender(port, process)
+        started.append(extender)
         return extender
 
     yield start
-    for process, extender in started:
-        extender.connection.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+    for extender in started:
+        assert extender.stop() in (0, -signal.SIGKILL)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ def test_a_new_process_counts_what_bound_pods_carry(extender, start_extender, cl
     extender.filter(pod, "n1")
     extender.bind(pod, "n1")
 
+    assert extender.stop() == 0
     fresh = start_extender()
     fresh.wait_ready()
 

@@ -26,8 +26,8 @@ from hami_web.core.capability import NodeCapability
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.registration import encode_registration
 from hami_web.core.request import parse_pod_request
-from hami_web.scheduling import bind as bind_module
-from hami_web.scheduling.bind import Binder, BindOrder
+from hami_web.scheduling import binding as binding_module
+from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.errors import BindFailed, BindUnsettled, NoHold, PodChanged
 from hami_web.scheduling.nodelock import LockChanges, NodeLocks
@@ -100,7 +100,7 @@ class Cluster:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(bind_module, "SETTLE_PAUSE_S", 0)
+    monkeypatch.setattr(binding_module, "SETTLE_PAUSE_S", 0)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def state(cluster):
 @pytest.fixture
 def bind(cluster, state):
     locks = NodeLocks(cluster, LockChanges())
-    binder = Binder(cluster, state, locks, BindQueue(most_waiting=4), wait_s=0.5)
+    binder = Binder(cluster, state, locks, BindQueue(most_waiting=4), options=BindOptions(0.5))
     return lambda order=ORDER: binder.bind(order)
 
 
