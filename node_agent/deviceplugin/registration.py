@@ -29,6 +29,7 @@ _BACKOFF_FIRST_SECONDS: Final = 0.25
 _BACKOFF_MOST_SECONDS: Final = 10.0
 _REGISTER_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 30.0
+_END_STREAMS_SECONDS: Final = 0.02
 _SERVER_THREADS: Final = 8
 
 
@@ -102,8 +103,10 @@ class KubeletRegistration:
         """Stop for good before anything else uses the path: a stopping server unlinks it."""
         if self._server is None:
             return
-        self._service.end_streams()
-        self._server.stop(_STOP_SECONDS).wait()
+        stopped = self._server.stop(_STOP_SECONDS)
+        # Again and again: a stream that was accepted just before may only begin now.
+        while not stopped.wait(_END_STREAMS_SECONDS):
+            self._service.end_streams()
         self._server = None
         self._registered_with = None
         with suppress(FileNotFoundError):
