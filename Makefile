@@ -59,5 +59,9 @@ bench: install ## Placement quality and filter speed against their baselines
 proto: install ## Regenerate the code of the kubelet device-plugin API
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. node_agent/deviceplugin/v1beta1.proto
 
+messages: install ## Collect texts for translation and compile them; needs gettext
+	$(BIN)/python manage.py makemessages -l zh_Hans --no-wrap --no-location --no-obsolete -i .venv -i .venv-agent -i tests
+	msgfmt -o hami_web/locale/zh_Hans/LC_MESSAGES/django.mo hami_web/locale/zh_Hans/LC_MESSAGES/django.po
+
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(AGENT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
