@@ -91,20 +91,22 @@ def decode_allocations(text: str) -> tuple[Reservation, ...]:
 
 # One record as both schedulers and agents write it: by far the most frequent text. Anything else,
 # and any value out of bounds, takes the long way, which finds the same or says what is wrong.
+_NUMBER: Final = r"(0|[1-9]\d{0,4})"
 _ONE: Final = re.compile(
-    r'\[\{"containerIndex":(\d{1,5}),"deviceIndex":(\d{1,5}),"gpuUUID":"([\w-]+)",'
-    r'"profile":"([\w.+-]+)","placement":\{"start":(\d{1,3}),"size":([1-9]\d{0,2})\}'
-    r'(?:,"migUUID":"([\w-]+)","gpuInstanceID":(\d{1,5}),"computeInstanceID":(\d{1,5}))?\}\]',
+    rf'\[\{{"containerIndex":{_NUMBER},"deviceIndex":{_NUMBER},"gpuUUID":"([\w-]+)",'
+    rf'"profile":"([\w.+-]+)","placement":\{{"start":{_NUMBER},"size":([1-9]\d{{0,2}})\}}'
+    rf'(?:,"migUUID":"([\w-]+)","gpuInstanceID":{_NUMBER},"computeInstanceID":{_NUMBER})?\}}\]',
     re.ASCII,
 )
-_LEADING_ZERO: Final = re.compile(r"[:]0\d", re.ASCII)
 
 
 def _decode_one(text: str) -> tuple[Reservation] | None:
     match = _ONE.fullmatch(text)
-    if match is None or _LEADING_ZERO.search(text):
+    if match is None:
         return None
     container, device, gpu, profile, start, size, mig, instance, compute = match.groups()
+    if int(start) > MEMORY_SLICES_MAX:
+        return None
     identity = RuntimeIdentity(mig, int(instance), int(compute)) if mig else None
     return (
         Reservation(

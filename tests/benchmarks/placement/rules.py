@@ -36,11 +36,21 @@ class Placer(Protocol):
 
 
 class ByMask:
-    """Least score over (mask of a GPU, mask of the instance); equal scores by GPU index."""
+    """Least score over (state of a GPU, bits of the instance); equal scores by GPU index.
 
-    def __init__(self, table: ProfileTable, gpus: int, score: ScoreOf) -> None:
+    States are masks of taken memory slices; with ``starts`` they also mark where instances start,
+    as the product's tables do.
+    """
+
+    def __init__(
+        self, table: ProfileTable, gpus: int, score: ScoreOf, *, starts: bool = False
+    ) -> None:
         self._table = table
         self._score = score
+        self._bits = [
+            [mask | ((mask & -mask) << table.grid if starts else 0) for mask in shape.masks]
+            for shape in table.shapes
+        ]
         self._masks = [0] * gpus
         self._having: dict[int, list[int]] = {0: list(range(gpus))}
         self._orders: dict[int, list[tuple[Score, int, int]]] = {}
@@ -79,7 +89,7 @@ class ByMask:
         for shape in self._table.shapes:
             scored = [
                 (score, mask)
-                for mask in shape.masks
+                for mask in self._bits[shape.index]
                 if not mask & taken
                 and (score := self._score(self._table, taken, shape.index, mask)) is not None
             ]
@@ -251,7 +261,7 @@ def shipped(table: ProfileTable, taken: int, shape: int, mask: int) -> Score | N
     """The default policy as it ships: its own cost, computed by its own code."""
     wanted = tuple(int(index == shape) for index in range(len(table.shapes)))
     packing = _DEFAULT.pack(table, taken, wanted)
-    if packing is None or packing.placed[0][1].mask != mask:
+    if packing is None or packing.placed[0][1].mask != mask & table.slice_mask:
         return None
     return (_DEFAULT.gpu_cost(table, taken, packing),)
 
@@ -302,7 +312,7 @@ RULES: Final[Mapping[str, Maker]] = {
     "best-fit": lambda table, gpus, _: ByMask(table, gpus, best_fit),
     "mfi": lambda table, gpus, _: ByMask(table, gpus, mfi),
     "fgd": lambda table, gpus, shares: ByMask(table, gpus, fgd(shares)),
-    "ours": lambda table, gpus, _: ByMask(table, gpus, shipped),
+    "ours": lambda table, gpus, _: ByMask(table, gpus, shipped, starts=True),
     "repack": lambda table, gpus, _: Repack(table, gpus),
 }
 PUBLISHED: Final = ("hami", "hami binpack", "hami pr2855", "first-fit", "best-fit", "mfi", "fgd")

@@ -74,8 +74,8 @@ def left(reservations: Sequence[object], cluster: Sequence[Gpu]) -> int:
         state = item.state
         for r in reservations:
             if r.gpu_uuid == item.capability.uuid:  # type: ignore[attr-defined]
-                assert not state & r.placement.mask  # type: ignore[attr-defined]
-                state |= r.placement.mask  # type: ignore[attr-defined]
+                shape = item.table.by_name[r.profile]  # type: ignore[attr-defined]
+                state = item.table.taking(state, shape, r.placement)  # type: ignore[attr-defined]
         total += item.table.value(state)
     return total
 

@@ -62,7 +62,7 @@ def test_the_number_of_layouts_is_the_published_one(
     table = ProfileTable(board(key, names=names))
     found = layouts(table)
     assert len(found) == count
-    assert len({table.state_of(layout) for layout in found}) == masks
+    assert len({table.state_of(layout) & table.slice_mask for layout in found}) == masks
 
 
 @pytest.mark.parametrize("key", MODELS)
@@ -82,12 +82,24 @@ def test_fits_are_exactly_the_legal_free_placements(key: str) -> None:
             assert found == {p for p in shape.placements if not p.mask & state}
 
 
-def test_value_is_the_sum_of_memory_slices_each_profile_could_still_get() -> None:
+def test_room_is_the_sum_of_memory_slices_each_profile_could_still_get() -> None:
     table = ProfileTable(board(names=ALLOWED_A100))
     # 7 x 1 of 1g, 3 x 2 of 2g, 2 x 4 of 3g, 1 x 8 of 7g
-    assert table.empty_value == 7 + 6 + 8 + 8
+    assert table.room(0) == 7 + 6 + 8 + 8
     # with slice 6 taken: 6 x 1g, 3 x 2g, 1 x 3g
-    assert table.value(1 << 6) == 6 + 6 + 4
+    assert table.room(1 << 6) == 6 + 6 + 4
+
+
+def test_value_adds_a_twentieth_of_what_the_end_of_each_instance_would_free() -> None:
+    table = ProfileTable(board(names=ALLOWED_A100))
+    one = table.state_of([("1g.5gb", Placement(6, 1))])
+    assert table.value(one) == 20 * 16 + (29 - 16)
+    # Two 1g at 4 and 5: 5 x 1g, 2 x 2g, 1 x 3g are left; without either of them one 1g more.
+    two = table.state_of([("1g.5gb", Placement(4, 1)), ("1g.5gb", Placement(5, 1))])
+    assert table.value(two) == 20 * 13 + 2 * (6 + 4 + 4 - 13)
+    # One 2g there takes the same slices, but its end frees all.
+    wide = table.state_of([("2g.10gb", Placement(4, 2))])
+    assert table.value(wide) == 20 * 13 + (29 - 13)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +179,7 @@ def test_one_optical_flow_engine_serves_one_extended_instance() -> None:
 
 def test_a_profile_no_longer_published_still_takes_its_memory_slices() -> None:
     table = ProfileTable(board(names=ALLOWED_A100))
-    assert table.state_of([("4g.20gb", Placement(0, 4))]) == 0b1111
+    assert table.state_of([("4g.20gb", Placement(0, 4))]) & table.slice_mask == 0b1111
 
 
 def test_equal_capability_shares_one_table_in_any_order() -> None:
