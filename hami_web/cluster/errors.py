@@ -79,6 +79,12 @@ class Unreachable(ClusterError):
     code = "cluster.unreachable"
 
 
+class Superseded(ClusterError):
+    """Not sent: this process does not lead any more, and another may have decided since."""
+
+    code = "cluster.superseded"
+
+
 class ServerFailed(ClusterError):
     """5xx: the API server may have written before it failed (an etcd timeout is a 500)."""
 

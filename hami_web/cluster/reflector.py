@@ -72,6 +72,10 @@ class Reflector(Generic[T]):
         self._uids: dict[tuple[str, str], str] = {}
         self._version = ""
         self._listed_at: float | None = None
+        self._list_began_at: float | None = None
+        self._relists_asked = 0
+        self._relists_done = 0
+        self._poked = threading.Event()
         self._heard_at: float | None = None
         self._thread: threading.Thread | None = None
 
@@ -83,12 +87,26 @@ class Reflector(Generic[T]):
     def stop(self, timeout_s: float = 5.0) -> None:
         """End promptly, also out of a blocked read."""
         self._stopped.set()
+        self._poked.set()
         with self._lock:
             stream = self._stream
         if stream is not None:
             stream.close()
         if self._thread is not None:
             self._thread.join(timeout_s)
+
+    def relist(self) -> None:
+        """List anew now, whatever the watch says; returns at once."""
+        with self._lock:
+            self._relists_asked += 1
+            stream = self._stream
+        self._poked.set()
+        if stream is not None:
+            stream.close()
+
+    def listed_since(self, moment: float) -> bool:
+        """True when the last complete list began at ``moment`` on the clock, or later."""
+        return self._list_began_at is not None and self._list_began_at >= moment
 
     def age_s(self) -> float | None:
         """Seconds since the API server was last heard (list, event, bookmark); None before."""
@@ -103,7 +121,7 @@ class Reflector(Generic[T]):
         while not self._stopped.is_set():
             try:
                 self._turn()
-                delay = backoff.after_success()
+                delay = 0.0 if self._must_list() else backoff.after_success()
             except Expired as error:
                 logger.info("%s: list again: %s", self.name, error)
                 self._version = ""
@@ -118,18 +136,24 @@ class Reflector(Generic[T]):
                 self._version = ""
                 delay = backoff.after_failure(None)
                 logger.exception("%s: again in %.1f s", self.name, delay)
-            self._stopped.wait(delay)
+            self._poked.wait(delay)
+            self._poked.clear()
 
     def _turn(self) -> None:
         """List if needed, then watch once."""
-        age = self.list_age_s()
-        if not self._version or age is None or age > self._timing.relist_after_s:
+        if self._must_list():
             self._list()
         self._watch()
+
+    def _must_list(self) -> bool:
+        age = self.list_age_s()
+        asked = self._relists_asked != self._relists_done or not self._version
+        return asked or age is None or age > self._timing.relist_after_s
 
     def _list(self) -> None:
         items: list[T] = []
         more = ""
+        asked = self._relists_asked
         began = self._clock()
         while True:
             page = self._source.list_page(limit=self._timing.page_size, more=more)
@@ -142,6 +166,8 @@ class Reflector(Generic[T]):
         self._sink.replace(items, listed_at=began)
         self._uids = {_key(item.metadata): item.metadata.uid for item in items}
         self._version = page.resource_version
+        self._list_began_at = began
+        self._relists_done = asked
         self._listed_at = self._heard_at = self._clock()
         self.relists += 1
         self.synced.set()
@@ -155,7 +181,7 @@ class Reflector(Generic[T]):
             self._stream = stream
         self._heard_at = self._clock()
         try:
-            if self._stopped.is_set():
+            if self._stopped.is_set() or self._relists_asked != self._relists_done:
                 return
             for event in stream:
                 self._take(event)
