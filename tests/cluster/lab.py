@@ -207,6 +207,7 @@ class Lab:
                 "HAMI_EXTENDER_LISTEN": f"127.0.0.1:{self.port}",
                 "HAMI_EXTENDER_TLS_CERT": str(pki / "serving.crt"),
                 "HAMI_EXTENDER_TLS_KEY": str(pki / "serving.key"),
+                "HAMI_POD_NAME": "extender-a",
             },
             self.work / "extender.log",
         )
