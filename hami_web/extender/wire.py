@@ -7,6 +7,7 @@ sorted, ``null`` for what is absent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -158,7 +159,14 @@ def _go_map(values: Mapping[str, str]) -> str:
     return wire.encode(dict(sorted(values.items()))) if values else "null"
 
 
+# How Go begins a Node: with its name. That spares decoding megabytes of images to find it.
+_NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
+
+
 def _node_name(item: Raw) -> str:
+    head = _NAME_FIRST.match(memoryview(item))
+    if head is not None:
+        return head[1].decode()
     try:
         name = msgspec.json.decode(item, type=_NodeHead).metadata.name
     except msgspec.MsgspecError as error:
