@@ -27,6 +27,7 @@ from node_agent.nvml.ports import DriverError
 from node_agent.policy import DevicePolicy
 from node_agent.publisher import Publisher
 from node_agent.session import Parts, Session
+from node_agent.survey import Survey
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,9 @@ class Agent:
         self._lease = AgentLease(
             cluster, config.node_name, config.namespace, self.metrics, self.serving
         )
-        publisher = Publisher(cluster, self._inventory, policy, self.metrics, config.sysfs)
-        self._parts = Parts(config, cluster, self._service, publisher, self.metrics)
+        survey = Survey(policy, config.sysfs, config.excluded_gpus)
+        publisher = Publisher(cluster, self._inventory, survey, self.metrics)
+        self._parts = Parts(config, cluster, self._service, survey, publisher, self.metrics)
 
     def stop(self) -> None:
         """Stop cleanly: Allocate calls in progress end, instances stay. Safe from any thread."""
@@ -152,7 +154,7 @@ class Agent:
                 self._one_session()
             except DriverError as error:
                 self._report(f"NVML cannot be used: {error}")
-                self._parts.publisher.withdraw(f"NVML cannot be used: {error}")
+                self._parts.publisher.withdraw(f"NVML cannot be used: {error}", "NoDriver")
             except (AgentError, OSError) as error:
                 self._report(str(error))
             except Exception:

@@ -20,6 +20,9 @@ _RESOURCE: Final = re.compile(
 )
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _FORMATS: Final = ("json", "text")
+_GPU: Final = re.compile(r"[0-9]{1,3}|GPU-[0-9A-Za-z-]+")
+DELIVERIES: Final = ("envvar", "cdi", "device-specs")
+"""How a container gets its instances: by environment, by CDI names, or as device nodes."""
 _SWITCH: Final = {"true": True, "false": False}
 
 
@@ -29,7 +32,9 @@ class AgentConfig:
 
     ``kubeconfig`` None means the Pod's service account; ``simulated_nvml`` is the state folder of
     a simulated node, None for the real library; without ``signing_keys`` no signature is looked
-    at; ``metrics_port`` 0 means no HTTP server.
+    at; ``metrics_port`` 0 means no HTTP server. ``delivery`` is one of :data:`DELIVERIES`;
+    ``driver_root`` is the folder that holds the host's ``proc`` and ``dev``; ``cdi_base_spec`` is
+    a CDI file whose container edits (driver libraries) every one of ours repeats.
     """
 
     node_name: str
@@ -48,6 +53,11 @@ class AgentConfig:
     allocate_seconds: float
     api_seconds: float
     clean_idle_gpus: bool
+    excluded_gpus: frozenset[str]
+    delivery: str
+    driver_root: Path
+    cdi_dir: Path
+    cdi_base_spec: Path | None
     metrics_address: str
     metrics_port: int
     log_level: int
@@ -57,6 +67,7 @@ class AgentConfig:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> AgentConfig:
         """Read and check every setting. Raises :class:`InvalidSetting`."""
         env = _Environment(os.environ if environ is None else environ)
+        simulated = env.optional_path("HAMI_SIMULATED_NVML")
         return cls(
             node_name=env.matching("NODE_NAME", _NODE_NAME, "the Kubernetes name of this node"),
             namespace=env.matching(
@@ -70,7 +81,7 @@ class AgentConfig:
             ),
             state_dir=env.path("HAMI_STATE_DIR", "/var/lib/hami/node-agent"),
             sysfs=env.path("HAMI_SYSFS", "/sys"),
-            simulated_nvml=env.optional_path("HAMI_SIMULATED_NVML"),
+            simulated_nvml=simulated,
             signing_keys=env.optional_path("HAMI_SIGNING_KEYS"),
             accept_unsigned=_SWITCH[env.choice("HAMI_ACCEPT_UNSIGNED", tuple(_SWITCH), "false")],
             discovery_seconds=env.seconds("HAMI_DISCOVERY_SECONDS", "30"),
@@ -78,6 +89,13 @@ class AgentConfig:
             allocate_seconds=env.seconds("HAMI_ALLOCATE_SECONDS", "20"),
             api_seconds=env.seconds("HAMI_API_SECONDS", "5"),
             clean_idle_gpus=_SWITCH[env.choice("HAMI_CLEAN_IDLE_GPUS", tuple(_SWITCH), "true")],
+            excluded_gpus=env.words(
+                "HAMI_EXCLUDED_GPUS", _GPU, "GPU UUIDs or indexes, separated by commas"
+            ),
+            delivery=env.choice("HAMI_DEVICE_LIST_STRATEGY", DELIVERIES, "envvar"),
+            driver_root=env.path("HAMI_DRIVER_ROOT", f"{simulated}/root" if simulated else "/"),
+            cdi_dir=env.path("HAMI_CDI_DIR", "/var/run/cdi"),
+            cdi_base_spec=env.optional_path("HAMI_CDI_BASE_SPEC"),
             metrics_address=env.text("HAMI_METRICS_ADDRESS", "127.0.0.1"),
             metrics_port=env.port("HAMI_METRICS_PORT", "0"),
             log_level=logging.getLevelNamesMapping()[
@@ -116,6 +134,13 @@ class _Environment:
 
     def optional_path(self, name: str) -> Path | None:
         return self.path(name, "") if self.text(name, "") else None
+
+    def words(self, name: str, pattern: re.Pattern[str], allowed: str) -> frozenset[str]:
+        found = frozenset(word.strip() for word in self.text(name, "").split(",") if word.strip())
+        for word in sorted(found):
+            if not pattern.fullmatch(word):
+                raise InvalidSetting(name, word, allowed)
+        return found
 
     def seconds(self, name: str, default: str) -> float:
         value = self.text(name, default)

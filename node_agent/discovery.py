@@ -12,36 +12,64 @@ from hami_web.core.annotations import MODE_MIG
 from hami_web.core.capability import GpuCapability, NodeCapability, ProfileCapability
 from hami_web.core.occupancy import Occupancy, headroom
 from node_agent.inventory import Discovered, GpuProblem
-from node_agent.nvml.ports import DriverError, DriverGpu, DriverProfile, MigDriver
+from node_agent.nvml.ports import (
+    DriverError,
+    DriverGpu,
+    DriverNoPermission,
+    DriverProfile,
+    Guest,
+    MigDriver,
+)
 
 _VENDOR_PREFIX: Final = "NVIDIA"
 _PCI_DOMAIN_DIGITS: Final = 4
+_NO_RIGHT: Final = "the agent lacks the right to configure MIG (run it privileged)"
+LOST: Final = "lost: NVML cannot reach it, the node needs attention"
 
 
 class _NotOffered(Exception):
     """A GPU is left out; the text is the reason, for people."""
 
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        super().__init__(reason)
 
-def discover(driver: MigDriver, allowlist: ProfileAllowlist, sysfs: Path) -> Discovered:
+
+def discover(
+    driver: MigDriver,
+    allowlist: ProfileAllowlist,
+    sysfs: Path,
+    excluded: frozenset[str] = frozenset(),
+) -> Discovered:
     """Read all GPUs. One that cannot be offered is left out with one reason.
 
-    Raises :class:`DriverError` only when the GPUs cannot even be listed.
+    ``excluded`` holds UUIDs and indexes. Raises :class:`DriverError` only when the GPUs cannot
+    even be listed.
     """
     found: list[GpuCapability] = []
     problems: list[GpuProblem] = []
     for gpu in driver.gpus():
+        if is_excluded(gpu, excluded):
+            problems.append(GpuProblem(gpu.uuid, "excluded by HAMI_EXCLUDED_GPUS", "Excluded"))
+            continue
         try:
             found.append(_capability(driver, gpu, allowlist, sysfs))
         except _NotOffered as reason:
-            problems.append(GpuProblem(gpu.uuid, str(reason)))
+            problems.append(GpuProblem(gpu.uuid, str(reason), reason.code))
+        except DriverNoPermission as error:
+            problems.append(GpuProblem(gpu.uuid, f"{_NO_RIGHT}: {error}", "NoPermission"))
         except DriverError as error:
-            problems.append(GpuProblem(gpu.uuid, f"NVML cannot read it: {error}"))
+            problems.append(GpuProblem(gpu.uuid, f"NVML cannot read it: {error}", "Unreadable"))
     problems.extend(
-        GpuProblem(f"GPU index {index}", "lost: NVML cannot reach it, the node needs attention")
-        for index in driver.lost_indexes()
+        GpuProblem(f"GPU index {index}", LOST, "Lost") for index in driver.lost_indexes()
     )
     found.sort(key=lambda gpu: (gpu.index, gpu.uuid))
     return Discovered(NodeCapability(tuple(found)), tuple(problems))
+
+
+def is_excluded(gpu: DriverGpu, excluded: frozenset[str]) -> bool:
+    """True for a GPU that an administrator keeps from the agent, by UUID or by index."""
+    return gpu.uuid in excluded or str(gpu.index) in excluded
 
 
 def model_name(reported: str) -> str:
@@ -63,18 +91,21 @@ def _capability(
     driver: MigDriver, gpu: DriverGpu, allowlist: ProfileAllowlist, sysfs: Path
 ) -> GpuCapability:
     if not gpu.mig_capable:
-        raise _NotOffered(f"{gpu.name} cannot do MIG")
+        raise _NotOffered("NotMigCapable", f"{gpu.name} cannot do MIG")
     if allowlist.profiles_for(gpu.name) is None:
-        raise _NotOffered(f"model {gpu.name!r} is not in nvidia.migProfileAllowlist")
+        raise _NotOffered("NotListed", f"model {gpu.name!r} is not in nvidia.migProfileAllowlist")
+    if driver.guest(gpu.uuid) is Guest.VGPU:
+        raise _NotOffered("VgpuGuest", "a vGPU guest: its host decides about instances")
     if not gpu.mig_active:
-        raise _NotOffered(_mode_reason(gpu))
+        raise _NotOffered(*mode_problem(gpu))
     existing = driver.profiles(gpu.uuid)
     usable = {profile.name: profile for profile in existing if profile.placements}
     chosen, missing = allowlist.select(gpu.name, usable)
     if not chosen:
         raise _NotOffered(
+            "NoProfile",
             f"none of the permitted profiles exists on it ({', '.join(missing)}); "
-            f"it has: {', '.join(usable) or 'none'}"
+            f"it has: {', '.join(usable) or 'none'}",
         )
     profiles = sorted((_profile(item, existing) for item in chosen), key=lambda p: p.order)
     return GpuCapability(
@@ -91,12 +122,23 @@ def _capability(
     )
 
 
-def _mode_reason(gpu: DriverGpu) -> str:
+def mode_problem(gpu: DriverGpu) -> tuple[str, str]:
+    """Code and text of what a person must do about a mode that is not simply on."""
     if gpu.mig_pending and not gpu.mig_current:
-        return "MIG mode is requested but not active: the GPU must be reset or the node rebooted"
+        return (
+            "MigModePending",
+            "MIG mode is requested but not active: stop what holds the GPU and reset it "
+            f"(nvidia-smi -i {gpu.index} --gpu-reset), or reboot the node",
+        )
     if gpu.mig_current and not gpu.mig_pending:
-        return "MIG mode ends at the next reset: enable it again (nvidia-smi -mig 1)"
-    return f"MIG mode is off: enable it on the node (nvidia-smi -i {gpu.index} -mig 1)"
+        return (
+            "MigModeEnding",
+            f"MIG mode ends at the next reset: enable it again (nvidia-smi -i {gpu.index} -mig 1)",
+        )
+    return (
+        "MigModeOff",
+        f"MIG mode is off: enable it on the node (nvidia-smi -i {gpu.index} -mig 1)",
+    )
 
 
 def _profile(profile: DriverProfile, all_profiles: Sequence[DriverProfile]) -> ProfileCapability:

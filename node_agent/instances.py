@@ -23,8 +23,10 @@ from node_agent.errors import (
 )
 from node_agent.journal import Journal
 from node_agent.locks import Deadline, GpuLocks
+from node_agent.migmode import enable
 from node_agent.nvml.ports import (
     DriverError,
+    DriverGpu,
     DriverNotFound,
     DriverProfile,
     LiveInstance,
@@ -149,6 +151,15 @@ class InstanceManager:
             for live in instances:
                 destroy_live(self._driver, live)
             return len(instances)
+
+    def enable_mode(
+        self, gpu: DriverGpu, held_by: Callable[[int], tuple[str, ...]], deadline: Deadline
+    ) -> bool:
+        """Turn MIG mode on for a GPU that is idle beyond doubt; returns whether it is on now."""
+        with self._locks.hold(gpu.uuid, deadline):
+            if self._driver.processes(gpu.uuid):
+                return False
+            return enable(self._driver, gpu, held_by)
 
     def _refuse_overlap(self, claim: Claim, profile: DriverProfile) -> LiveInstance | None:
         """The instance that lies exactly there and may be the claim's own, or None for free."""

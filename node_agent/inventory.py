@@ -10,10 +10,14 @@ from hami_web.core.capability import NodeCapability
 
 @dataclass(frozen=True, slots=True)
 class GpuProblem:
-    """Why a GPU of the node is not offered, in one line; ``subject`` is its UUID or index."""
+    """Why a GPU takes no work, in one line; ``subject`` is its UUID, its index or the node.
+
+    ``code`` is one word for conditions and metrics.
+    """
 
     subject: str
     reason: str
+    code: str
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.reason}"
@@ -33,6 +37,7 @@ class OfferedDevice:
 
     device_id: str
     numa: int
+    healthy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,8 @@ class Inventory:
     def publish(self, discovered: Discovered) -> bool:
         """Offer what was discovered; returns True when it differs from before."""
         devices = tuple(
-            OfferedDevice(f"{gpu.uuid}-{number}", gpu.numa)
+            OfferedDevice(f"{gpu.uuid}-{number}", gpu.numa, gpu.healthy)
             for gpu in discovered.capability.gpus
-            if gpu.healthy
             for number in range(gpu.count)
         )
         with self._changed:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter as CodeCounts
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from hami_web.core.blocked import BlockedInterval
+from node_agent.inventory import GpuProblem
 
 
 class AgentMetrics:
@@ -62,6 +66,33 @@ class AgentMetrics:
             ["offered"],
             registry=self.registry,
         )
+        self.problems = Gauge(
+            "hami_agent_problems",
+            "Causes for which a GPU or the whole node takes no work, by code",
+            ["code"],
+            registry=self.registry,
+        )
+        self.blocked_slices = Gauge(
+            "hami_agent_blocked_memory_slices",
+            "Memory slices that no reservation explains and that take no instance",
+            ["gpu"],
+            registry=self.registry,
+        )
+
+    def show_gpus(self, offered: int, problems: Iterable[GpuProblem]) -> None:
+        """How many GPUs are offered, and why the others are not; earlier causes are forgotten."""
+        codes = CodeCounts(problem.code for problem in problems)
+        self.gpus.labels("true").set(offered)
+        self.gpus.labels("false").set(codes.total())
+        self.problems.clear()
+        for code, number in codes.items():
+            self.problems.labels(code).set(number)
+
+    def show_blocked(self, intervals: Iterable[BlockedInterval]) -> None:
+        """The memory slices that are blocked now, by GPU."""
+        self.blocked_slices.clear()
+        for interval in intervals:
+            self.blocked_slices.labels(interval.gpu_uuid).inc(interval.placement.size)
 
     def _counter(self, name: str, text: str, label: str) -> Counter:
         return Counter(name, text, [label], registry=self.registry)

@@ -162,6 +162,22 @@ def idle_gpus(
     return tuple(gpu for gpu in gpus if gpu not in used and not claims.in_doubt(gpu))
 
 
+def reserved_gpus(pods: Iterable[ObservedPod], resource: str) -> tuple[frozenset[str], str]:
+    """GPUs that Pods which are not over speak of in any form, MIG or not, and a doubt or "".
+
+    A Pod that asks for the resource and names no GPU may use any.
+    """
+    named: set[str] = set()
+    for pod in pods:
+        if pod.over:
+            continue
+        own = _named_gpus(pod)
+        named |= own
+        if not own and any(limits.get(resource, "0") != "0" for limits in pod.limits):
+            return frozenset(named), f"Pod {pod.key} asks for {resource} and names no GPU"
+    return frozenset(named), ""
+
+
 def other_owner(node: ObservedNode) -> str:
     """Sign that something else changes this node's MIG layout, or an empty text."""
     if node.labels.get(_OTHER_OWNER_LABEL):

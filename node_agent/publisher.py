@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 from hami_web.core import annotations as keys
 from hami_web.core.blocked import BlockedInterval, encode_blocked
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
 from node_agent.cluster import Cluster
-from node_agent.discovery import discover
 from node_agent.errors import ClusterError
 from node_agent.instances import InstanceManager
 from node_agent.inventory import Discovered, GpuProblem, Inventory
@@ -19,7 +17,7 @@ from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, MigDriver
 from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances
-from node_agent.policy import DevicePolicy
+from node_agent.survey import Survey
 
 logger = logging.getLogger(__name__)
 
@@ -31,72 +29,61 @@ class Publisher:
     """One pass at a time: read the hardware, tell the kubelet, then the scheduler."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        inventory: Inventory,
-        policy: DevicePolicy,
-        metrics: AgentMetrics,
-        sysfs: Path,
+        self, cluster: Cluster, inventory: Inventory, survey: Survey, metrics: AgentMetrics
     ) -> None:
         self._cluster = cluster
         self._inventory = inventory
-        self._policy = policy
+        self._survey = survey
         self._metrics = metrics
-        self._sysfs = sysfs
 
-    def publish(self, driver: MigDriver, instances: InstanceManager) -> bool:
-        """Returns False when the annotations could not be written and the pass must be repeated.
+    def publish(
+        self, driver: MigDriver, instances: InstanceManager, ailment: Callable[[str], str]
+    ) -> bool:
+        """Look at the hardware and publish; ``ailment`` says what is wrong with a GPU, or "".
+
+        Returns False when the annotations could not be written and the pass must be repeated.
 
         Raises :class:`DriverUnavailable` when NVML is gone; then nothing is offered any more.
         """
         try:
-            discovered = self._discover(driver)
-            blocked = self._blocked(driver, instances, discovered.capability)
+            reading = self._survey.read(driver, ailment)
         except DriverError as error:
-            self.withdraw(f"NVML cannot be used: {error}")
+            self.withdraw(f"NVML cannot be used: {error}", "NoDriver")
             if isinstance(error, DriverUnavailable):
                 raise
             return False
-        self._offer(discovered)
-        return self._write(encode_registration(discovered.capability), encode_blocked(blocked))
+        # Records after the listing: an instance made in between has its record, and is not foreign.
+        blocked = blocked_intervals(reading.live, instances.records())
+        self._metrics.show_blocked(blocked)
+        self._offer(reading.discovered)
+        return self._write(
+            encode_registration(reading.discovered.capability), encode_blocked(blocked)
+        )
 
     def shortcoming(self, *, written: bool) -> str:
         """What keeps the node from taking work after a pass, or an empty text."""
         discovered = self._inventory.discovered
-        if discovered is not None and not discovered.capability.gpus:
+        if discovered is not None and not any(g.healthy for g in discovered.capability.gpus):
             first = str(discovered.problems[0]) if discovered.problems else "the node has no GPU"
             return f"no device is offered: {first}"
         return "" if written else "the node's annotations could not be written"
 
-    def withdraw(self, reason: str) -> None:
+    def withdraw(self, reason: str, code: str) -> None:
         """Offer nothing, to the kubelet and to the scheduler, and say why."""
-        self._offer(Discovered(NodeCapability(()), (GpuProblem("node", reason),)))
+        self._offer(Discovered(NodeCapability(()), (GpuProblem("node", reason, code),)))
         self._write(encode_registration(NodeCapability(())), None)
-
-    def _discover(self, driver: MigDriver) -> Discovered:
-        allowlist = self._policy.allowlist()
-        if allowlist is None:
-            return Discovered(NodeCapability(()), (GpuProblem("node", self._policy.problem),))
-        return discover(driver, allowlist, self._sysfs)
 
     def _offer(self, discovered: Discovered) -> None:
         if not self._inventory.publish(discovered):
             return
-        self._metrics.gpus.labels("true").set(len(discovered.capability.gpus))
-        self._metrics.gpus.labels("false").set(len(discovered.problems))
+        gpus = discovered.capability.gpus
+        self._metrics.show_gpus(sum(gpu.healthy for gpu in gpus), discovered.problems)
         for problem in discovered.problems:
             logger.warning("not offered: %s", problem)
-        for gpu in discovered.capability.gpus:
-            names = ", ".join(profile.name for profile in gpu.profiles)
-            logger.info("offered: %s %s with %s", gpu.uuid, gpu.model, names)
-
-    @staticmethod
-    def _blocked(
-        driver: MigDriver, instances: InstanceManager, capability: NodeCapability
-    ) -> list[BlockedInterval]:
-        # Records after the listing: an instance made in between has its record, and is not foreign.
-        live = [item for gpu in capability.gpus for item in driver.instances(gpu.uuid)]
-        return blocked_intervals(live, instances.records())
+        for gpu in gpus:
+            if gpu.healthy:
+                names = ", ".join(profile.name for profile in gpu.profiles)
+                logger.info("offered: %s %s with %s", gpu.uuid, gpu.model, names)
 
     def _write(self, registration: str, blocked: str | None) -> bool:
         """Write what differs from what the node carries; HAMi's rule is to write on change only."""

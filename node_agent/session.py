@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from node_agent.adoption import Adoption
@@ -16,6 +17,7 @@ from node_agent.config import AgentConfig
 from node_agent.deviceplugin.server import DevicePluginService
 from node_agent.errors import AgentError
 from node_agent.hardware import current_load
+from node_agent.holders import holders
 from node_agent.instances import InstanceManager
 from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
@@ -23,8 +25,10 @@ from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
 from node_agent.planning import foreign_instances, missing_records
 from node_agent.podwatch import PodWatch
+from node_agent.preparation import Preparation, Rules
 from node_agent.publisher import Publisher
 from node_agent.reclaimer import Reclaimer
+from node_agent.survey import Survey
 from node_agent.trust import Trust
 from node_agent.turn import PodFinder
 
@@ -41,6 +45,7 @@ class Parts:
     config: AgentConfig
     cluster: Cluster
     service: DevicePluginService
+    survey: Survey
     publisher: Publisher
     metrics: AgentMetrics
 
@@ -73,6 +78,14 @@ class Session:
             node=config.node_name,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
+        self._adoption = Adoption(parts.cluster, driver, self._instances, parts.metrics)
+        self._preparation = Preparation(
+            parts.cluster,
+            driver,
+            self._instances,
+            parts.metrics,
+            Rules(config.resource_name, parts.survey, partial(holders, config.driver_root)),
+        )
 
     def run(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
         """Adopt first; only then offer devices, serve Allocate and reclaim.
@@ -112,13 +125,12 @@ class Session:
 
     def _adopt(self, stop: threading.Event, ready: Callable[[str], None]) -> bool:
         """Try until it succeeds; nothing is offered before the node's state is known."""
-        adoption = Adoption(self._parts.cluster, self._driver, self._instances, self._parts.metrics)
         wait = _RETRY_FIRST_SECONDS
         while not stop.is_set():
             try:
-                adoption.run(
-                    clean_idle=self._parts.config.clean_idle_gpus, doubt=self._journal.doubt
-                )
+                report = self._adoption.run()
+                if self._parts.config.clean_idle_gpus:
+                    self._preparation.run(report, self._journal.doubt)
             except DriverUnavailable:
                 raise
             except (AgentError, DriverError) as error:
@@ -130,6 +142,17 @@ class Session:
                 return True
         return False
 
+    def _adopt_late(self) -> None:
+        """A GPU that could not be read at the start may carry instances of Pods that run."""
+        if self._adoption.complete:
+            return
+        try:
+            self._adoption.run()
+        except DriverUnavailable:
+            raise
+        except (AgentError, DriverError) as error:
+            logger.warning("instances of GPUs that were unreadable wait: %s", error)
+
     def _publish(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
         """Discover and publish on every change of instances, and periodically."""
         config = self._parts.config
@@ -138,7 +161,8 @@ class Session:
             self._changed.clear()
             if stop.is_set():
                 return
-            written = self._parts.publisher.publish(self._driver, self._instances)
+            self._adopt_late()
+            written = self._parts.publisher.publish(self._driver, self._instances, lambda _: "")
             ready(self._parts.publisher.shortcoming(written=written))
             self._changed.wait(
                 config.discovery_seconds

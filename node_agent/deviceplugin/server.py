@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 _HEALTHY: Final = "Healthy"
+_UNHEALTHY: Final = "Unhealthy"
 _STREAM_WAIT_SECONDS: Final = 1.0
 _NOT_READY: Final = "the node agent has not read the node's state yet; try again in a moment"
 # The worker sees its own deadline first; this much later the call is answered without it.
@@ -177,6 +178,6 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
 def _device(item: OfferedDevice) -> api.Device:
     return api.Device(
         ID=item.device_id,
-        health=_HEALTHY,
+        health=_HEALTHY if item.healthy else _UNHEALTHY,
         topology=api.TopologyInfo(nodes=[api.NUMANode(ID=item.numa)]),
     )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from hami_web.core.placement import Placement
 from node_agent.nvml.binding import NvmlSession, call_nvml, create_at
 from node_agent.nvml.codes import NvmlCode
+from node_agent.nvml.events import NvmlEvents
 from node_agent.nvml.ports import (
     DriverError,
     DriverGpu,
     DriverProcess,
     DriverProfile,
     DriverUnavailable,
+    Guest,
     LiveComputeInstance,
     LiveInstance,
     MigModeChange,
@@ -25,6 +28,7 @@ from node_agent.nvml.reading import (
     device_handle,
     find_instances,
     gpu_instance_handle,
+    guest_of,
     multiprocessors_of,
     read_compute_instance,
     read_gpu,
@@ -134,6 +138,13 @@ class PynvmlDriver:
             # The GPU may have been unbound and bound again: look it up anew.
             current, pending = call_nvml("nvmlDeviceGetMigMode", device_handle(uuid))
             return MigModeChange(status, current=bool(current), pending=bool(pending))
+
+    def guest(self, uuid: str) -> Guest:
+        with self._session.use("guest"):
+            return guest_of(device_handle(uuid))
+
+    def events(self, uuids: Sequence[str]) -> NvmlEvents:
+        return NvmlEvents(self._session, uuids)
 
     def remaining_capacity(self, uuid: str, profile_id: int) -> int:
         with self._session.use("remaining_capacity"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 from hami_web.core.placement import Placement
@@ -105,6 +107,42 @@ class MigModeChange:
     pending: bool
 
 
+class Guest(IntEnum):
+    """How the driver sees the GPU: NVML's virtualization modes."""
+
+    BARE_METAL = 0
+    PASSTHROUGH = 1
+    VGPU = 2
+    HOST_VGPU = 3
+    HOST_VSGA = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEvent:
+    """An error that the driver reported; the ids are None where it blames the whole GPU.
+
+    ``xid`` is NVIDIA's number of the error, 0 for an uncorrectable memory error (ECC) without one.
+    """
+
+    gpu_uuid: str
+    xid: int
+    gpu_instance_id: int | None
+    compute_instance_id: int | None
+
+
+class DriverEvents(Protocol):
+    """Error events of some GPUs, from one thread."""
+
+    def wait(self, seconds: float) -> DriverEvent | None:
+        """The next event, or None when none came in time.
+
+        Raises :class:`DriverGpuLost` when one of the GPUs is lost; it is not said which.
+        """
+
+    def close(self) -> None:
+        """End the registration; a second call does nothing."""
+
+
 class DriverError(Exception):
     """An NVML call failed. ``code`` is NVML's number, ``call`` the function that returned it."""
 
@@ -186,6 +224,12 @@ class MigDriver(Protocol):
 
     def enable_mig_mode(self, uuid: str) -> MigModeChange:
         """Ask for MIG mode and read back what really holds."""
+
+    def guest(self, uuid: str) -> Guest:
+        """Whether the GPU is passed through to a virtual machine, or a share of a host's GPU."""
+
+    def events(self, uuids: Sequence[str]) -> DriverEvents:
+        """Follow the errors of these GPUs; those that cannot report any are left out."""
 
     def remaining_capacity(self, uuid: str, profile_id: int) -> int:
         """How many more instances of this profile NVML says would fit."""

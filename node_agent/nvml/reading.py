@@ -19,6 +19,7 @@ from node_agent.nvml.ports import (
     DriverNotFound,
     DriverNotSupported,
     DriverProcess,
+    Guest,
     LiveComputeInstance,
     LiveInstance,
 )
@@ -79,6 +80,14 @@ def mig_mode(device: Any) -> tuple[bool | None, bool | None]:
     except DriverNotSupported:
         return None, None
     return bool(current), bool(pending)
+
+
+def guest_of(device: Any) -> Guest:
+    """A driver that cannot tell is taken for one on bare metal, as all old ones are."""
+    try:
+        return Guest(int(call_nvml("nvmlDeviceGetVirtualizationMode", device)))
+    except (DriverNotSupported, ValueError):
+        return Guest.BARE_METAL
 
 
 def _total_memory_mib(device: Any) -> int:

@@ -19,6 +19,7 @@ class Kubelet(api_grpc.RegistrationServicer):
         self.folder = folder
         self.registrations: list[api.RegisterRequest] = []
         self.devices: tuple[str, ...] = ()
+        self.capacity = 0
         self._server: grpc.Server | None = None
         self._channel: grpc.Channel | None = None
         self._streams: list[threading.Thread] = []
@@ -73,7 +74,9 @@ class Kubelet(api_grpc.RegistrationServicer):
             for message in api_grpc.DevicePluginStub(channel).ListAndWatch(
                 api.Empty(), wait_for_ready=True
             ):
-                self.devices = tuple(sorted(device.ID for device in message.devices))
+                self.capacity = len(message.devices)
+                healthy = (d.ID for d in message.devices if d.health == "Healthy")
+                self.devices = tuple(sorted(healthy))
         except (grpc.RpcError, ValueError):
             if channel is self._channel:
                 self.devices = ()

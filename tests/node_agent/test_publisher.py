@@ -55,7 +55,8 @@ def test_a_lost_gpu_leaves_the_offer_and_the_other_one_stays(two_gpus: Lab) -> N
         lab.hardware.lose_gpu(0)
         wait_until(lambda: len(lab.kubelet.devices) == 7, "one offered")
         gpus = lambda: decode_registration(published(lab) or "[]").capability.gpus  # noqa: E731
-        wait_until(lambda: [gpu.index for gpu in gpus()] == [1], "one published")
+        wait_until(lambda: [gpu.healthy for gpu in gpus()] == [False, True], "published")
+        assert lab.kubelet.capacity == 14
 
 
 def test_a_driver_that_goes_away_withdraws_the_offer_until_it_is_back(lab: Lab) -> None:
