@@ -12,6 +12,7 @@ from django.core.checks import Warning as CheckWarning
 from hami_web.core.errors import CoreError
 from hami_web.core.policy import parse_scheduling_policy
 from hami_web.core.signature import InvalidSigningKey, KeyFile
+from hami_web.scheduling.admission_policy import parse_admission_policy
 
 HTTP_TIMEOUT_S = 30
 """kube-scheduler's usual ``httpTimeout`` for an extender, in seconds."""
@@ -19,9 +20,10 @@ HTTP_TIMEOUT_S = 30
 
 @register()
 def check_scheduling_policy(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
-    """hami.E001: the policy file's scheduling section must be readable."""
+    """hami.E001: the policy file's sections for the extender must be readable."""
     try:
         parse_scheduling_policy(settings.SCHEDULING_POLICY)
+        parse_admission_policy(settings.ADMISSION_POLICY)
     except CoreError as error:
         return [Error(str(error), hint="See HAMI_POLICY_FILE.", id="hami.E001")]
     return []

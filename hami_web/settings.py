@@ -141,6 +141,18 @@ BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
 SIGNING_KEY_FILE = _path("HAMI_SIGNING_KEY_FILE")
 # Section "scheduling" of the cluster's policy file; checked where it is used.
 SCHEDULING_POLICY = _policy_section("HAMI_POLICY_FILE", "scheduling")
+# Section "admission" of the same file.
+ADMISSION_POLICY = _policy_section("HAMI_POLICY_FILE", "admission")
+# Users who may change reservations on Pods, separated by commas.
+TRUSTED_WRITERS = frozenset(
+    user.strip()
+    for user in _text(
+        "HAMI_TRUSTED_WRITERS",
+        f"system:serviceaccount:{NAMESPACE}:hami-extender,"
+        f"system:serviceaccount:{NAMESPACE}:hami-node-agent",
+    ).split(",")
+    if user.strip()
+)
 
 # --- web ----------------------------------------------------------------------------------------
 # The extender's handler uses none of this (extender/handler.py).

@@ -7,6 +7,8 @@ must exist once only.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 import django
 
@@ -18,14 +20,19 @@ from django.conf import settings  # noqa: E402  # Django must be set up first
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from hami_web.core.errors import CoreError  # noqa: E402
-from hami_web.core.policy import SchedulingPolicy, parse_scheduling_policy  # noqa: E402
+from hami_web.core.policy import parse_scheduling_policy  # noqa: E402
 from hami_web.core.signature import InvalidSigningKey, KeyFile  # noqa: E402
 from hami_web.extender.handler import ExtenderHandler  # noqa: E402
 from hami_web.extender.views import ExtenderViews  # noqa: E402
 from hami_web.metrics.views import metrics_pattern  # noqa: E402
-from hami_web.scheduling.admission import Admission  # noqa: E402
+from hami_web.scheduling.admission import Admission, AdmissionOptions  # noqa: E402
+from hami_web.scheduling.admission_policy import parse_admission_policy  # noqa: E402
 from hami_web.scheduling.leadership import Election  # noqa: E402
+from hami_web.scheduling.records import ClusterSnapshot  # noqa: E402
 from hami_web.scheduling.runtime import Runtime, RuntimeOptions  # noqa: E402
+from hami_web.scheduling.sizes import GpuModels  # noqa: E402
+
+_Policy = TypeVar("_Policy")
 
 WAITING_SHARE = 0.75
 """Of the threads, those that may wait in ``/bind``; the others answer ``/filter``."""
@@ -36,7 +43,7 @@ def build_application() -> ExtenderHandler:
     runtime = Runtime(
         RuntimeOptions(
             kubeconfig=settings.KUBECONFIG,
-            policy=_policy(),
+            policy=_checked(parse_scheduling_policy, settings.SCHEDULING_POLICY),
             scheduler_name=settings.SCHEDULER_NAME,
             namespace=settings.NAMESPACE,
             election=_election(),
@@ -47,11 +54,26 @@ def build_application() -> ExtenderHandler:
             call_burst=settings.KUBE_BURST,
         )
     )
-    views = ExtenderViews(runtime, Admission(settings.SCHEDULER_NAME))
+    views = ExtenderViews(runtime, _admission(runtime))
     runtime.start()
     return ExtenderHandler(
         (*views.patterns(), metrics_pattern(runtime)), close=runtime.stop, retire=runtime.retire
     )
+
+
+def _admission(runtime: Runtime) -> Admission:
+    """The webhook's rules; what they say of the cluster's GPUs comes from the same watches."""
+
+    def known() -> ClusterSnapshot | None:
+        return None if runtime.stale_because() else runtime.state.snapshot()
+
+    options = AdmissionOptions(
+        scheduler_name=settings.SCHEDULER_NAME,
+        policy=_checked(parse_admission_policy, settings.ADMISSION_POLICY),
+        scheduling=_checked(parse_scheduling_policy, settings.SCHEDULING_POLICY),
+        trusted=settings.TRUSTED_WRITERS,
+    )
+    return Admission(options, GpuModels(known).models)
 
 
 def _election() -> Election | None:
@@ -69,8 +91,8 @@ def _keys() -> KeyFile | None:
         raise ImproperlyConfigured(f"HAMI_SIGNING_KEY_FILE: {error}") from error
 
 
-def _policy() -> SchedulingPolicy:
+def _checked(parse: Callable[[object], _Policy], document: object) -> _Policy:
     try:
-        return parse_scheduling_policy(settings.SCHEDULING_POLICY)
+        return parse(document)
     except CoreError as error:
         raise ImproperlyConfigured(str(error)) from error

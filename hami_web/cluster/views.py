@@ -44,6 +44,13 @@ class SecurityContext(Struct, gc=False):
     privileged: bool | None = None
 
 
+class EnvironmentVariable(Struct, gc=False):
+    """One variable; ``value`` is empty where it comes from elsewhere."""
+
+    name: str = ""
+    value: str | None = None
+
+
 class Container(Struct, rename="camel", gc=False):
     """One container; ``restart_policy`` is set on sidecars only."""
 
@@ -51,6 +58,7 @@ class Container(Struct, rename="camel", gc=False):
     resources: Resources | None = None
     restart_policy: str | None = None
     security_context: SecurityContext | None = None
+    env: list[EnvironmentVariable] | None = None
 
     @property
     def is_privileged(self) -> bool:

@@ -18,6 +18,22 @@ POD_BIND_PHASE: Final = "hami.io/bind-phase"
 POD_BIND_TIME: Final = "hami.io/bind-time"
 POD_MIG_SIGNATURE: Final = "hami.io/vgpu-mig-signature"
 
+# on Pods, written by the extender to wake kube-scheduler for a Pod that waits; a time, for people
+POD_RETRY_AT: Final = "hami.io/retry-at"
+
+OWNED_ON_PODS: Final = (
+    POD_NODE,
+    POD_TIME,
+    POD_DEVICES_TO_ALLOCATE,
+    POD_DEVICES_ALLOCATED,
+    POD_MIG_ALLOCATIONS,
+    POD_BIND_PHASE,
+    POD_BIND_TIME,
+    POD_MIG_SIGNATURE,
+    POD_RETRY_AT,
+)
+"""Annotations that only the scheduler and the agent may write. ``POD_NODE`` is a label as well."""
+
 # on Pods, written by their users
 POD_MODE: Final = "nvidia.com/vgpu-mode"
 POD_PROFILE: Final = "nvidia.com/mig-profile"
@@ -36,6 +52,8 @@ BIND_PHASE_SUCCESS: Final = "success"
 BIND_PHASE_FAILED: Final = "failed"
 
 MODE_MIG: Final = "mig"
+MODES: Final = (MODE_MIG, "hami-core", "mps")
+"""Modes of a GPU that a Pod may name; only the first is ours."""
 VENDOR: Final = "NVIDIA"
 
 # resources of containers
@@ -43,3 +61,9 @@ RESOURCE_COUNT: Final = "nvidia.com/gpu"
 RESOURCE_MEMORY: Final = "nvidia.com/gpumem"
 RESOURCE_MEMORY_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
 RESOURCE_CORES: Final = "nvidia.com/gpucores"
+LEGACY_PROFILE_PREFIX: Final = "nvidia.com/mig-"
+"""Resources of fixed MIG geometries, one per profile: ``nvidia.com/mig-2g.10gb``."""
+
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+"""Environment variable by which the container runtime gives GPUs to a container."""
+NO_DEVICES: Final = "void"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from hami_web.cluster.views import PodView
 from hami_web.core import wire as go_json
 from hami_web.extender.wire import MalformedBody
-from hami_web.scheduling.admission import AdmissionCall, Verdict
+from hami_web.scheduling.verdict import AdmissionCall, PatchOperation, Verdict
 
 API_VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 WARNING_MAX = 250
@@ -31,12 +31,18 @@ class _Head(Struct):
     metadata: _GeneratedName = msgspec.field(default_factory=_GeneratedName)
 
 
-class _Request(Struct):
+class _UserInfo(Struct):
+    username: str = ""
+
+
+class _Request(Struct, rename="camel"):
     uid: str
     kind: _GroupKind
     operation: str
     namespace: str = ""
+    user_info: _UserInfo = msgspec.field(default_factory=_UserInfo)
     object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Review(Struct, rename="camel"):
@@ -75,12 +81,11 @@ def encode_review(review: Review, verdict: Verdict) -> bytes:
     if verdict.refusal is not None:
         response["status"] = {"code": 403, "reason": "Forbidden", "message": verdict.refusal}
     if verdict.patch:
-        operations = [{"op": o.op, "path": o.path, "value": o.value} for o in verdict.patch]
-        patch = go_json.encode(operations).encode()
+        patch = go_json.encode([_operation(item) for item in verdict.patch]).encode()
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(patch).decode()
     if verdict.warnings:
-        response["warnings"] = [text[:WARNING_MAX] for text in verdict.warnings]
+        response["warnings"] = [_shortened(f"hami: {text}") for text in verdict.warnings]
     answer = {"kind": "AdmissionReview", "apiVersion": review.api_version, "response": response}
     return go_json.encode(answer).encode()
 
@@ -95,4 +100,21 @@ def _call(request: _Request) -> AdmissionCall:
     pod = msgspec.json.decode(request.object, type=PodView)
     generated = msgspec.json.decode(request.object, type=_Head).metadata.generate_name
     name = pod.metadata.name or f"{generated}…"
-    return AdmissionCall(request.operation, pod, f"{request.namespace}/{name}")
+    old = msgspec.json.decode(request.old_object, type=PodView | None)
+    return AdmissionCall(
+        request.operation, pod, f"{request.namespace}/{name}", old, request.user_info.username
+    )
+
+
+def _operation(item: PatchOperation) -> dict[str, object]:
+    if item.op == "remove":
+        return {"op": item.op, "path": item.path}
+    return {"op": item.op, "path": item.path, "value": item.value}
+
+
+def _shortened(text: str) -> str:
+    """At most WARNING_MAX bytes, cut between characters."""
+    data = text.encode()
+    if len(data) <= WARNING_MAX:
+        return text
+    return data[: WARNING_MAX - 3].decode(errors="ignore") + "…"

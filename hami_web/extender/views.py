@@ -16,7 +16,7 @@ from hami_web.cluster.errors import ClusterError
 from hami_web.cluster.views import PodView
 from hami_web.core.errors import CoreError
 from hami_web.extender import admission_wire, wire
-from hami_web.scheduling.admission import Admission, AdmissionCall, Verdict
+from hami_web.scheduling.admission import Admission
 from hami_web.scheduling.bind import BindOrder
 from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere
 from hami_web.scheduling.errors import BindError
@@ -88,9 +88,9 @@ class ExtenderViews:
         return _json(wire.encode_bind_result())
 
     def webhook(self, request: HttpRequest) -> HttpResponse:
-        """Review the creation of a Pod."""
+        """Review a Pod that is being created or changed."""
         review = admission_wire.decode_review(_body(request, ADMISSION_BODY_MAX))
-        verdict = self._review(review.call)
+        verdict = self._admission.review(review.call)
         return _json(admission_wire.encode_review(review, verdict))
 
     def healthz(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
@@ -110,9 +110,6 @@ class ExtenderViews:
         if reason is not None:
             return _plain(503, reason)
         return HttpResponse("ok\n", content_type="text/plain")
-
-    def _review(self, call: AdmissionCall) -> Verdict:
-        return self._admission.review(call)
 
 
 def _posted(view: View) -> View:

@@ -18,11 +18,10 @@ from typing import Final
 from hami_web.cluster.errors import ClusterError, Conflict, NotFound
 from hami_web.cluster.ports import ClusterWriter
 from hami_web.cluster.views import PodView
+from hami_web.core.annotations import POD_RETRY_AT
 
 logger = logging.getLogger(__name__)
 
-RETRY_AT: Final = "hami.io/retry-at"
-"""Annotation that wakes kube-scheduler for a Pod; its value is the time, for people."""
 WAITING_MAX: Final = 20_000
 """Pods remembered; beyond, the scheduler's own retries must do."""
 
@@ -190,7 +189,7 @@ class Waker:
         waiting.not_before_s = self._clock() + pause
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            self._cluster.annotate_pod(waiting.pod, {RETRY_AT: moment})
+            self._cluster.annotate_pod(waiting.pod, {POD_RETRY_AT: moment})
         except (NotFound, Conflict):
             self._waiting.drop(waiting.pod.uid)
             self._give_up(waiting.pod.uid)

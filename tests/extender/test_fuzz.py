@@ -40,7 +40,7 @@ class Core:
         return None
 
 
-VIEWS = ExtenderViews(Core(), Admission("hami-scheduler"))
+VIEWS = ExtenderViews(Core(), Admission())
 BY_PATH = {str(pattern.pattern): pattern.callback for pattern in VIEWS.patterns()}
 SAMPLES = {
     "filter": ("filter-names.json", "filter-whole-nodes.json"),

@@ -8,7 +8,8 @@ import pytest
 
 from hami_web.cluster.errors import NotFound, ServerFailed
 from hami_web.cluster.views import ObjectMeta, PodSpec, PodView
-from hami_web.scheduling.waiting import RETRY_AT, WaitingPods, WakeLimits, Waker
+from hami_web.core.annotations import POD_RETRY_AT
+from hami_web.scheduling.waiting import WaitingPods, WakeLimits, Waker
 
 QUICK = WakeLimits(gather_s=0.01, again_first_s=0.05, again_most_s=0.2, woken_at_once=2)
 
@@ -37,7 +38,7 @@ class Space:
         return True
 
     def annotate_pod(self, found, annotations):
-        assert list(annotations) == [RETRY_AT]
+        assert list(annotations) == [POD_RETRY_AT]
         if self.error is not None:
             raise self.error
         self.woken.append(found.metadata.name)
