@@ -16,6 +16,7 @@ from hami_web.core import annotations as keys
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent import nodelock
 from node_agent.cluster import Cluster
+from node_agent.delivery import Delivery, Grant
 from node_agent.errors import (
     AgentError,
     ClusterConflict,
@@ -58,10 +59,18 @@ class Clearance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """What the container is given: MIG UUIDs in device order."""
+    """Which Pod was served, and what its container is given."""
 
     pod: str
-    mig_uuids: tuple[str, ...]
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Who is it, and is the reservation the scheduler's."""
+
+    finder: PodFinder
+    trust: Trust
 
 
 class Allocator:
@@ -73,13 +82,14 @@ class Allocator:
         instances: InstanceManager,
         clearance: Clearance,
         *,
-        finder: PodFinder,
-        trust: Trust,
+        checks: Checks,
+        delivery: Delivery,
         node: str,
     ) -> None:
         self._cluster = cluster
-        self._finder = finder
-        self._trust = trust
+        self._delivery = delivery
+        self._finder = checks.finder
+        self._trust = checks.trust
         self._instances = instances
         self._clearance = clearance
         self._node = node
@@ -113,15 +123,14 @@ class Allocator:
             reservation = self._reservation(pod, len(ids))
             self._trust.check(pod)
             realized = self._realize(reservation, ids, deadline)
+            grant = self._deliver(reservation, realized, deadline)
             self._record(turn, reservation, realized)
         except NoPodToServe:
             raise
         except (AgentError, DriverError):
             self._give_up(pod)
             raise
-        return Allocated(
-            pod.key, tuple(realized[claim.owner].mig_uuid for claim in reservation.claims)
-        )
+        return Allocated(pod.key, grant)
 
     @staticmethod
     def _reservation(pod: ObservedPod, requested: int) -> ContainerReservation:
@@ -152,10 +161,9 @@ class Allocator:
         index = records[0].owner.container_index
         reservation = container_reservation(pod, index, len(records))
         realized = self._realize(reservation, records[0].device_ids, deadline)
+        grant = self._hand_over(reservation, realized, deadline)
         self._finish(turn, pod)
-        return Allocated(
-            pod.key, tuple(realized[claim.owner].mig_uuid for claim in reservation.claims)
-        )
+        return Allocated(pod.key, grant)
 
     def _realize(
         self, reservation: ContainerReservation, ids: tuple[str, ...], deadline: Deadline
@@ -176,6 +184,28 @@ class Allocator:
             self._undo(created)
             raise
         return realized
+
+    def _deliver(
+        self,
+        reservation: ContainerReservation,
+        realized: dict[Owner, RuntimeIdentity],
+        deadline: Deadline,
+    ) -> Grant:
+        """Make ready what the runtime needs; instances that cannot be delivered are taken back."""
+        try:
+            return self._hand_over(reservation, realized, deadline)
+        except (AgentError, DriverError):
+            self._undo(reservation.claims)
+            raise
+
+    def _hand_over(
+        self,
+        reservation: ContainerReservation,
+        realized: dict[Owner, RuntimeIdentity],
+        deadline: Deadline,
+    ) -> Grant:
+        order = [(claim.spec.gpu_uuid, realized[claim.owner]) for claim in reservation.claims]
+        return self._delivery.deliver(order, deadline)
 
     def _record(
         self,

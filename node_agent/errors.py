@@ -72,6 +72,18 @@ class DeadlineExceeded(AgentError):
     code = "mig.allocate.deadline"
 
 
+class DeviceNodeMissing(AgentError):
+    """The driver does not show a device that the container needs."""
+
+    code = "mig.delivery.device-node"
+
+
+class DeliveryFailure(AgentError):
+    """The file by which container runtimes find the instance could not be written or removed."""
+
+    code = "mig.delivery.cdi"
+
+
 class JournalFailure(AgentError):
     """The journal could not be written, so nothing may be created."""
 

@@ -17,16 +17,15 @@ from node_agent.errors import (
     AgentError,
     CapabilityMismatch,
     DeadlineExceeded,
+    DeliveryFailure,
     InstanceBusy,
     InstanceUnverified,
     PlacementTaken,
 )
 from node_agent.journal import Journal
 from node_agent.locks import Deadline, GpuLocks
-from node_agent.migmode import enable
 from node_agent.nvml.ports import (
     DriverError,
-    DriverGpu,
     DriverNotFound,
     DriverProfile,
     LiveInstance,
@@ -56,11 +55,14 @@ class InstanceManager:
         journal: Journal,
         locks: GpuLocks,
         clock: Callable[[], float] = time.time,
+        gone: Callable[[InstanceRecord], None] = lambda _record: None,
     ) -> None:
+        """``gone`` is called for an instance that was seen gone, before it is forgotten."""
         self._driver = driver
         self._journal = journal
         self._locks = locks
         self._clock = clock
+        self._gone = gone
 
     def records(self) -> tuple[InstanceRecord, ...]:
         """Every instance of ours, whatever its state."""
@@ -117,7 +119,8 @@ class InstanceManager:
                 return
             try:
                 destroy_record(self._driver, current)
-            except (DriverError, InstanceBusy, InstanceUnverified) as error:
+                self._gone(current)
+            except (DriverError, InstanceBusy, InstanceUnverified, DeliveryFailure) as error:
                 self._mark_reclaiming(current, str(error))
                 raise
             self._journal.remove(record.owner)
@@ -138,28 +141,6 @@ class InstanceManager:
     def forget(self, owner: Owner) -> None:
         """Drop a record whose instance is known not to exist."""
         self._journal.remove(owner)
-
-    def clean_idle(self, gpu_uuid: str, deadline: Deadline) -> int:
-        """Destroy every instance of a GPU that is idle beyond doubt; returns how many there were.
-
-        The caller has shown that nobody owns them; a process on the GPU still stops it.
-        """
-        with self._locks.hold(gpu_uuid, deadline):
-            if self._driver.processes(gpu_uuid):
-                return 0
-            instances = self._driver.instances(gpu_uuid)
-            for live in instances:
-                destroy_live(self._driver, live)
-            return len(instances)
-
-    def enable_mode(
-        self, gpu: DriverGpu, held_by: Callable[[int], tuple[str, ...]], deadline: Deadline
-    ) -> bool:
-        """Turn MIG mode on for a GPU that is idle beyond doubt; returns whether it is on now."""
-        with self._locks.hold(gpu.uuid, deadline):
-            if self._driver.processes(gpu.uuid):
-                return False
-            return enable(self._driver, gpu, held_by)
 
     def _refuse_overlap(self, claim: Claim, profile: DriverProfile) -> LiveInstance | None:
         """The instance that lies exactly there and may be the claim's own, or None for free."""

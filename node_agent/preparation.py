@@ -16,6 +16,7 @@ from node_agent.adoption import AdoptionReport
 from node_agent.cluster import Cluster
 from node_agent.discovery import is_excluded
 from node_agent.errors import AgentError
+from node_agent.idle import IdleGpus
 from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.metrics import AgentMetrics
@@ -34,11 +35,12 @@ _SECONDS: Final = 30.0
 class Rules:
     """What may be prepared: ``resource`` is the kubelet's, ``survey`` knows policy and exclusions.
 
-    ``held_by`` names who has the device node with a minor number open.
+    ``held_by`` names who has the device node with a minor number open; ``idle`` does the work.
     """
 
     resource: str
     survey: Survey
+    idle: IdleGpus
     held_by: Callable[[int], tuple[str, ...]]
 
 
@@ -114,7 +116,7 @@ class Preparation:
 
     def _clean(self, gpu: DriverGpu) -> None:
         try:
-            removed = self._instances.clean_idle(gpu.uuid, Deadline(_SECONDS))
+            removed = self._rules.idle.clean(gpu.uuid, Deadline(_SECONDS))
         except (AgentError, DriverError) as error:
             logger.warning("GPU %s could not be cleaned: %s", gpu.uuid, error)
         else:
@@ -122,7 +124,7 @@ class Preparation:
 
     def _enable(self, gpu: DriverGpu) -> None:
         try:
-            self._instances.enable_mode(gpu, self._rules.held_by, Deadline(_SECONDS))
+            self._rules.idle.enable_mode(gpu, self._rules.held_by, Deadline(_SECONDS))
         except (AgentError, DriverError) as error:
             logger.warning("MIG mode of %s could not be enabled: %s", gpu.uuid, error)
 

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from node_agent.adoption import Adoption
-from node_agent.allocation import Allocator
+from node_agent.adoption import Adoption, AdoptionReport
+from node_agent.allocation import Allocator, Checks
+from node_agent.cdi import CdiFiles
 from node_agent.cluster import Cluster
 from node_agent.config import AgentConfig
+from node_agent.delivery import Delivery
+from node_agent.devicenodes import DeviceNodes
 from node_agent.deviceplugin.server import DevicePluginService
 from node_agent.errors import AgentError
 from node_agent.hardware import current_load
 from node_agent.holders import holders
+from node_agent.idle import IdleGpus
 from node_agent.instances import InstanceManager
 from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
@@ -58,8 +62,18 @@ class Session:
         self._parts = parts
         self._driver = driver
         self._journal = Journal(config.state_dir, current_load(config.simulated_nvml))
+        self._delivery = Delivery(
+            config.delivery,
+            driver,
+            DeviceNodes(config.driver_root),
+            CdiFiles(config.cdi_dir, config.cdi_base_spec),
+        )
+        locks = GpuLocks(config.state_dir / "locks")
         self._instances = InstanceManager(
-            driver, self._journal, GpuLocks(config.state_dir / "locks")
+            driver,
+            self._journal,
+            locks,
+            gone=self._delivery.withdraw,
         )
         self._changed = threading.Event()
         self._reclaimer = Reclaimer(
@@ -73,8 +87,11 @@ class Session:
             parts.cluster,
             self._instances,
             self._reclaimer,
-            finder=PodFinder(parts.cluster, config.node_name, config.resource_name),
-            trust=Trust(config.signing_keys, accept_unsigned=config.accept_unsigned),
+            checks=Checks(
+                PodFinder(parts.cluster, config.node_name, config.resource_name),
+                Trust(config.signing_keys, accept_unsigned=config.accept_unsigned),
+            ),
+            delivery=self._delivery,
             node=config.node_name,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
@@ -84,7 +101,12 @@ class Session:
             driver,
             self._instances,
             parts.metrics,
-            Rules(config.resource_name, parts.survey, partial(holders, config.driver_root)),
+            Rules(
+                config.resource_name,
+                parts.survey,
+                IdleGpus(driver, locks),
+                partial(holders, config.driver_root),
+            ),
         )
 
     def run(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
@@ -129,6 +151,7 @@ class Session:
         while not stop.is_set():
             try:
                 report = self._adoption.run()
+                self._rebuild(report)
                 if self._parts.config.clean_idle_gpus:
                     self._preparation.run(report, self._journal.doubt)
             except DriverUnavailable:
@@ -142,12 +165,16 @@ class Session:
                 return True
         return False
 
+    def _rebuild(self, report: AdoptionReport) -> None:
+        hardware = report.hardware
+        self._delivery.rebuild(self._instances.records(), hardware.live, complete=hardware.complete)
+
     def _adopt_late(self) -> None:
         """A GPU that could not be read at the start may carry instances of Pods that run."""
         if self._adoption.complete:
             return
         try:
-            self._adoption.run()
+            self._rebuild(self._adoption.run())
         except DriverUnavailable:
             raise
         except (AgentError, DriverError) as error:

@@ -19,6 +19,8 @@ _STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
     errors.InstanceBusy: grpc.StatusCode.UNAVAILABLE,
     errors.GpuLocked: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineExceeded: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.DeviceNodeMissing: grpc.StatusCode.UNAVAILABLE,
+    errors.DeliveryFailure: grpc.StatusCode.UNAVAILABLE,
     errors.JournalFailure: grpc.StatusCode.UNAVAILABLE,
     errors.ClusterError: grpc.StatusCode.UNAVAILABLE,
     errors.InvalidSetting: grpc.StatusCode.INTERNAL,

@@ -13,6 +13,7 @@ from typing import Final, NoReturn, Protocol
 import grpc
 
 from node_agent.allocation import Allocated
+from node_agent.delivery import Grant
 from node_agent.deviceplugin import v1beta1_pb2 as api
 from node_agent.deviceplugin import v1beta1_pb2_grpc as api_grpc
 from node_agent.deviceplugin.errors import status_of, text_of
@@ -24,7 +25,6 @@ from node_agent.nvml.ports import DriverError
 
 logger = logging.getLogger(__name__)
 
-VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 _HEALTHY: Final = "Healthy"
 _UNHEALTHY: Final = "Unhealthy"
 _STREAM_WAIT_SECONDS: Final = 1.0
@@ -142,7 +142,7 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
             self._abort(context, error)
         self._metrics.allocations.labels("success").inc()
         self._metrics.allocate_seconds.observe(time.monotonic() - started)
-        return api.ContainerAllocateResponse(envs={VISIBLE_DEVICES: ",".join(allocated.mig_uuids)})
+        return _answer(allocated.grant)
 
     def _submit(self, device_ids: list[str], deadline: Deadline) -> Future[Allocated] | None:
         """Begin the work, or None while nothing is served."""
@@ -173,6 +173,19 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         logger.warning("Allocate refused: %s", error)
         self._metrics.allocations.labels(type(error).__name__).inc()
         context.abort(status_of(error), text_of(error))
+
+
+def _answer(grant: Grant) -> api.ContainerAllocateResponse:
+    return api.ContainerAllocateResponse(
+        envs=grant.envs,
+        cdi_devices=[api.CDIDevice(name=name) for name in grant.cdi_names],
+        devices=[
+            api.DeviceSpec(
+                host_path=item.host_path, container_path=item.container_path, permissions="rw"
+            )
+            for item in grant.devices
+        ],
+    )
 
 
 def _device(item: OfferedDevice) -> api.Device:

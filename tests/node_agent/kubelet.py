@@ -53,11 +53,16 @@ class Kubelet(api_grpc.RegistrationServicer):
 
     def allocate(self, *device_ids: str, timeout: float = 20.0) -> dict[str, str]:
         """One container; returns its environment or raises grpc.RpcError."""
+        return dict(self.answer(*device_ids, timeout=timeout).envs)
+
+    def answer(self, *device_ids: str, timeout: float = 20.0) -> api.ContainerAllocateResponse:
+        """The whole answer for one container."""
         assert self._channel is not None
         stub = api_grpc.DevicePluginStub(self._channel)
         request = api.ContainerAllocateRequest(devicesIDs=device_ids)
         answer = stub.Allocate(api.AllocateRequest(container_requests=[request]), timeout=timeout)
-        return dict(answer.container_responses[0].envs)
+        found: api.ContainerAllocateResponse = answer.container_responses[0]
+        return found
 
     def allocate_in_background(self, *device_ids: str) -> Future[dict[str, str]]:
         """The same, without waiting for the answer."""

@@ -18,6 +18,7 @@ from node_agent.errors import (
     JournalFailure,
     PlacementTaken,
 )
+from node_agent.idle import IdleGpus
 from node_agent.instances import InstanceManager
 from node_agent.journal import DriverLoad, Journal
 from node_agent.locks import Deadline, GpuLocks
@@ -262,11 +263,12 @@ def test_releasing_a_record_twice_is_harmless(bench: Bench) -> None:
 
 
 def test_a_gpu_with_a_process_is_not_cleaned(bench: Bench) -> None:
+    idle = IdleGpus(bench.driver, GpuLocks(bench.node.state_dir / "locks"))
     instance, _ = bench.node.create_instance(0, "1g.5gb", 0)
     pid = bench.node.attach(0, instance.gi_id, 0)
-    assert bench.manager.clean_idle(bench.gpu, Deadline(5)) == 0
+    assert idle.clean(bench.gpu, Deadline(5)) == 0
     bench.node.detach(pid)
-    assert bench.manager.clean_idle(bench.gpu, Deadline(5)) == 1
+    assert idle.clean(bench.gpu, Deadline(5)) == 1
 
 
 def test_a_half_instance_is_not_adopted(bench: Bench) -> None:
