@@ -204,6 +204,8 @@ def _quantity(spec: ContainerSpec, resource: str, most: int, unit: str) -> int |
 
 
 def _words(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
     return tuple(word for word in (part.strip() for part in text.split(",")) if word)
 
 

@@ -13,7 +13,7 @@ from hami_web.core.hami import HamiPlanner, HamiRule
 from hami_web.core.plan import NodePlan, Pick
 from hami_web.core.planning import Kind, OpenGpu, Planner
 from hami_web.core.policies import Rule
-from hami_web.core.policy_names import MUTEX
+from hami_web.core.policy_names import FIRST_FIT, MUTEX
 from hami_web.core.reasons import Reason
 from hami_web.core.request import ContainerRequest, Demand, GpuSelector, PodRequest
 from hami_web.core.reservation import Reservation
@@ -122,6 +122,11 @@ class Selection:
             planner = Planner(kinds, self._joint, upsize=self._upsize)
             known = self._planners[binding] = (planner, numbers)
         return known
+
+    @property
+    def by_name(self) -> bool:
+        """True when of equal nodes the first by name is to be taken."""
+        return isinstance(self._rule, HamiRule) or self._rule.node == FIRST_FIT
 
     @property
     def _exclusive(self) -> bool:

@@ -114,7 +114,6 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
 
 def exchange(
     before: NodeRecord,
-    published: PublishedNode,
     left: PodRecord | None,
     came: PodRecord | None,
     version: int,
@@ -133,24 +132,37 @@ def exchange(
         for claim in pod.claims
     }
     gpus = list(before.gpus)
-    for position, gpu in enumerate(gpus):
+    opened = list(before.open_gpus)
+    for position, gpu in enumerate(before.gpus):
         uuid = gpu.capability.uuid
         if uuid not in touched:
             continue
-        if gpu.conflicted:
-            return None
         touched.discard(uuid)
         claims = [claim for claim in gpu.claims if claim.pod.uid != gone]
         if came is not None:
             claims.extend(claim for claim in came.claims if claim.reservation.gpu_uuid == uuid)
-        gpus[position] = occupy(
-            gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned
-        )
-        if came is not None and any(c.reservation.placement.end > gpu.table.grid for c in claims):
+        renewed = occupy(gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned)
+        if gpu.conflicted or renewed.conflicted or not _legal(renewed):
             return None
+        gpus[position] = renewed
+        if gpu in opened:
+            opened[opened.index(gpu)] = renewed
     if touched:
         return None
-    return _record(published, tuple(gpus), (), before.closed, version)
+    return NodeRecord(
+        before.name,
+        version,
+        tuple(gpus),
+        before.refused,
+        before.closed,
+        before.doubts,
+        tuple(opened),
+        before.unschedulable,
+    )
+
+
+def _legal(gpu: GpuRecord) -> bool:
+    return all(claim.reservation.placement.end <= gpu.table.grid for claim in gpu.claims)
 
 
 def _gpu(

@@ -128,10 +128,10 @@ class Occupants:
 
     def _reclaim(self, name: str, left: PodRecord | None, came: PodRecord | None) -> None:
         """Renew the GPUs of a node that one Pod left or came to."""
-        published, record = self._published.get(name), self.nodes.get(name)
-        if published is None or record is None:
+        record = self.nodes.get(name)
+        if record is None:
             return
-        renewed = exchange(record, published, left, came, self.version + 1)
+        renewed = exchange(record, left, came, self.version + 1)
         if renewed is None:
             self._rebuild(name)
             return

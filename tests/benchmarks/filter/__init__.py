@@ -1,0 +1,1 @@
+"""How fast a decision is made, in one process and over HTTP."""
