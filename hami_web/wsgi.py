@@ -7,6 +7,7 @@ must exist once only.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -47,6 +48,7 @@ def build_application() -> ExtenderHandler:
             scheduler_name=settings.SCHEDULER_NAME,
             namespace=settings.NAMESPACE,
             election=_election(),
+            instance=settings.POD_NAME or socket.gethostname() or "extender",
             keys=_keys(),
             bind_wait_s=settings.BIND_WAIT_S,
             most_waiting_binds=max(1, int(settings.EXTENDER_THREADS * WAITING_SHARE)),

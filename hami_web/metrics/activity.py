@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from hami_web.scheduling.bind import Binder
 from hami_web.scheduling.bind_queue import BindQueue
+from hami_web.scheduling.decider import Decider
 from hami_web.scheduling.measures import BUCKETS_S, Durations
 from hami_web.scheduling.waiting import WaitingPods, Waker
 
@@ -50,7 +51,7 @@ class Measured(Protocol):
     def waker(self) -> Waker: ...
 
     @property
-    def filter_durations(self) -> Durations: ...
+    def decider(self) -> Decider: ...
 
 
 class SchedulingCollector(Collector):
@@ -64,7 +65,7 @@ class SchedulingCollector(Collector):
         yield _histogram(
             "hami_scheduler_filter_duration_seconds",
             "Time to decide one filter call.",
-            core.filter_durations,
+            core.decider.filter_durations,
         )
         yield _histogram(
             "hami_scheduler_bind_duration_seconds",

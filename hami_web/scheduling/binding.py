@@ -21,6 +21,7 @@ from hami_web.core.signature import KeyFile
 from hami_web.scheduling.errors import BindError, BindFailed, BindUnsettled, NoHold, PodChanged
 from hami_web.scheduling.holds import Hold
 from hami_web.scheduling.record import reservation_annotations
+from hami_web.scheduling.records import NodeRecord
 from hami_web.scheduling.state import ClusterState
 
 logger = logging.getLogger(__name__)
@@ -121,6 +122,8 @@ class BindingWriter:
             text = f"Pod {order.pod}: its devices were given up while it was being bound"
         elif closed is not None:
             text = f"Pod {order.pod}: node {order.node} takes no new work: {closed}"
+        elif refused := _refused_gpus(node, hold):
+            text = f"Pod {order.pod}: on node {order.node}, {refused}"
         else:
             return
         raise NoHold(text) if unclear is None else _still_unclear(order, unclear)
@@ -157,6 +160,17 @@ class BindingWriter:
         if not pod.node_name:
             raise BindFailed(f"Pod {order.pod}: {conflict}") from conflict
         return pod
+
+
+def _refused_gpus(node: NodeRecord | None, hold: Hold) -> str:
+    """The GPUs of a hold that are gone or take no new work by now, and why."""
+    found = {}
+    for item in hold.reservations:
+        gpu = None if node is None else node.gpu(item.gpu_uuid)
+        refusal = "it is gone" if gpu is None else gpu.refusal
+        if refusal is not None:
+            found[item.gpu_uuid] = f"GPU {item.gpu_uuid} takes no new work: {refusal}"
+    return ", ".join(found.values())
 
 
 def check_bound(pod: PodView, order: BindOrder) -> None:

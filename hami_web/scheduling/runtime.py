@@ -16,29 +16,23 @@ from hami_web.cluster.reflector import Reflector, Timing
 from hami_web.cluster.resources import leases, nodes, pods
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
-from hami_web.core.errors import InvalidRequest
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_NAMESPACE, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
-from hami_web.core.request import parse_pod_request
 from hami_web.core.signature import KeyFile
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
-from hami_web.scheduling.decisions import (
-    Fits,
-    NotReady,
-    RefusedEverywhere,
-    refused_everywhere,
-)
+from hami_web.scheduling.decider import Core, Decider
+from hami_web.scheduling.decisions import Fits, RefusedEverywhere
+from hami_web.scheduling.events import EventRecorder
 from hami_web.scheduling.fence import FencedCluster
 from hami_web.scheduling.leadership import Election, Elector, Leadership, SoleProcess, Term
-from hami_web.scheduling.measures import Durations
 from hami_web.scheduling.nodelock import LockChanges, NodeLocks
 from hami_web.scheduling.readiness import Readiness
 from hami_web.scheduling.role_label import RoleLabel
 from hami_web.scheduling.sinks import NodeSink, PodSink
-from hami_web.scheduling.state import ClusterState, Held
-from hami_web.scheduling.waiting import Waiting, WaitingPods, Waker
+from hami_web.scheduling.state import ClusterState
+from hami_web.scheduling.waiting import WaitingPods, Waker
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +49,8 @@ LOOK_FIRST_S = 1.0
 class RuntimeOptions:
     """What a process chooses. ``kubeconfig`` None means the Pod's ServiceAccount; seconds.
 
-    ``election`` None means that no other replica exists. ``calls_per_second`` and ``call_burst``
+    ``election`` None means that no other replica exists. ``instance`` names this process in
+    events. ``calls_per_second`` and ``call_burst``
     bound the calls to the API server.
     """
 
@@ -64,6 +59,7 @@ class RuntimeOptions:
     scheduler_name: str = "hami-scheduler"
     namespace: str = AGENT_LEASE_NAMESPACE
     election: Election | None = None
+    instance: str = "extender"
     keys: KeyFile | None = None
     bind_wait_s: float = 20.0
     most_waiting_binds: int = 96
@@ -97,8 +93,16 @@ class Runtime:
             self.queue,
             options=BindOptions(options.bind_wait_s, options.keys),
         )
-        self.waker = Waker(self.waiting, self._hold_if_free, cluster, give_up=self.state.release)
-        self.filter_durations = Durations()
+        self.events = EventRecorder(
+            client, options.election.pod if options.election else "extender"
+        )
+        self.decider = Decider(
+            Core(self.state, self.waiting, self.binder, self.events, self.not_ready_because),
+            notice=self._notice,
+        )
+        self.waker = Waker(
+            self.waiting, self.decider.hold_if_free, cluster, give_up=self.state.release
+        )
         timing = options.timing
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
         pod_sink = PodSink(self.state, self.waiting, options.scheduler_name)
@@ -133,6 +137,7 @@ class Runtime:
         for loop in self._loops:
             loop.start()
         self.waker.start()
+        self.events.start()
         if self._label is not None:
             self._label.start()
         self.leadership.start()
@@ -162,6 +167,7 @@ class Runtime:
         for reflector in self.reflectors:
             reflector.stop()
         self.waker.stop()
+        self.events.stop()
         if self._label is not None:
             self._label.stop()
         for loop in self._loops:
@@ -180,54 +186,12 @@ class Runtime:
         return self.readiness.stale_because()
 
     def filter(self, pod: PodView, names: tuple[str, ...]) -> Fits | RefusedEverywhere:
-        """Choose a node and hold the Pod's devices; a Pod without GPUs fits everywhere.
-
-        Raises NotReady, or InvalidRequest naming what the Pod asks for wrongly.
-        """
-        began = self._clock()
-        reason = self.not_ready_because()
-        if reason is not None:
-            raise NotReady(reason)
-        try:
-            return self._filter(pod, names)
-        finally:
-            self.filter_durations.observe(self._clock() - began)
+        """See :meth:`Decider.filter`."""
+        return self.decider.filter(pod, names)
 
     def bind(self, order: BindOrder) -> None:
-        """Bind a Pod where its devices are held; raises BindError or ClusterError."""
-        reason = self.not_ready_because()
-        if reason is not None:
-            raise NotReady(reason)
-        self.binder.bind(order)
-
-    def _filter(self, pod: PodView, names: tuple[str, ...]) -> Fits | RefusedEverywhere:
-        request = parse_pod_request(pod.container_specs(), pod.annotations)
-        if not request.devices:
-            return Fits(names)
-        version = self.state.version
-        answer = self.state.filter(pod, request, names)
-        if isinstance(answer, Held):
-            self.waiting.drop(pod.uid)
-            return Fits((answer.node,))
-        self.waiting.add(pod, names)
-        if self.state.version != version:
-            # Something became free between the decision and the note that the Pod waits.
-            self.waker.notice()
-        return refused_everywhere(answer.details)
-
-    def _hold_if_free(self, waiting: Waiting) -> bool:
-        if self.not_ready_because() is not None:
-            return False
-        try:
-            request = parse_pod_request(waiting.pod.container_specs(), waiting.pod.annotations)
-        except InvalidRequest:
-            return False
-        if not request.devices:
-            return False
-        # Which nodes the scheduler would leave is not known for an adopted Pod; should it leave
-        # others than the one held here, its next /filter decides anew.
-        names = self.state.node_names() if waiting.names is None else waiting.names
-        return isinstance(self.state.filter(waiting.pod, request, names), Held)
+        """See :meth:`Decider.bind`."""
+        self.decider.bind(order)
 
     def _on_term(self, term: Term | None) -> None:
         """A term began or ended: what was held before it was for another's cluster."""
@@ -239,6 +203,9 @@ class Runtime:
         if self._label is not None:
             former = self.leadership.former if isinstance(self.leadership, Elector) else ""
             self._label.show(leads=term is not None, former=former)
+
+    def _notice(self) -> None:
+        self.waker.notice()
 
     def _works(self) -> bool:
         """Whether everything that a leader needs is alive."""

@@ -31,13 +31,15 @@ class Waiting:
     """One refused Pod, the ``arrival``-th that began to wait.
 
     ``names`` are the nodes that the scheduler had left for it, None when this process was not
-    asked about it. ``not_before_s`` on the clock spaces out the times it is woken.
+    asked about it. ``not_before_s`` on the clock spaces out the times it is woken. ``reason`` is
+    why it was refused last; it outlives the Pod's events.
     """
 
     pod: PodView
     names: tuple[str, ...] | None
     arrival: int
     wakes: int = 0
+    reason: str = ""
     not_before_s: float = 0.0
 
     @property
@@ -55,15 +57,15 @@ class WaitingPods:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _arrivals: int = 0
 
-    def add(self, pod: PodView, names: tuple[str, ...]) -> None:
+    def add(self, pod: PodView, names: tuple[str, ...], reason: str = "") -> None:
         """Remember a refused Pod and the nodes that the scheduler had left for it."""
         with self._lock:
             known = self._pods.get(pod.uid)
             if known is not None:
-                known.pod, known.names = pod, names
+                known.pod, known.names, known.reason = pod, names, reason
             elif len(self._pods) < WAITING_MAX:
                 self._arrivals += 1
-                self._pods[pod.uid] = Waiting(pod, names, self._arrivals)
+                self._pods[pod.uid] = Waiting(pod, names, self._arrivals, reason=reason)
 
     def adopt(self, pod: PodView) -> None:
         """Remember a waiting Pod that this process was never asked about."""

@@ -35,7 +35,7 @@ def core():
         binder=SimpleNamespace(durations=Durations(), lock_waits=Durations()),
         waiting=["a", "b"],
         waker=SimpleNamespace(woken=7),
-        filter_durations=Durations(),
+        decider=SimpleNamespace(filter_durations=Durations()),
     )
 
 
@@ -50,7 +50,7 @@ def scrape(core):
 
 def test_durations_are_cumulative_histograms(core):
     for seconds in (0.0002, 0.003, 0.003, 99.0):
-        core.filter_durations.observe(seconds)
+        core.decider.filter_durations.observe(seconds)
     found = scrape(core)
     name = "hami_scheduler_filter_duration_seconds"
     assert found[f"{name}_bucket", ("le", "0.0005")] == 1
