@@ -17,11 +17,16 @@ from tests.cluster.lab import NAMESPACE, Lab, wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    """Last in any order: the cluster lives to the end of the session and is no company for others."""
     for item in items:
-        if item.path.is_relative_to(here):
+        if _is_here(item):
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.timeout(240))
+    items.sort(key=_is_here)
+
+
+def _is_here(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
