@@ -93,9 +93,7 @@ class Runtime:
             self.queue,
             options=BindOptions(options.bind_wait_s, options.keys),
         )
-        self.events = EventRecorder(
-            client, options.election.pod if options.election else "extender"
-        )
+        self.events = EventRecorder(client, options.instance)
         self.decider = Decider(
             Core(self.state, self.waiting, self.binder, self.events, self.not_ready_because),
             notice=self._notice,
