@@ -26,6 +26,7 @@ _FIELD: Final = 12
 _GUARD: Final = 1 << (_FIELD - 1)
 _STEPS_MAX: Final = 4096
 """Most combinations of counts that are planned exactly; beyond, one kind after another."""
+_UNASKED: Final = (-1, -1)
 _OFFERS_MAX: Final = 1 << 15
 
 
@@ -77,6 +78,7 @@ class Planner:
         )
         self._guards = sum(_GUARD << (_FIELD * i) for i in range(len(kinds)))
         self._offers: dict[tuple[ProfileTable, int, int], tuple[Offer, ...]] = {}
+        self._singles: dict[ProfileTable, dict[int, tuple[int, int] | None]] = {}
 
     def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
         """The cheapest plan on these GPUs of one node, or None when not all devices fit.
@@ -124,6 +126,7 @@ class Planner:
         if known is None:
             if len(self._offers) >= _OFFERS_MAX:
                 self._offers.clear()
+                self._singles.clear()
             known = self._offers[key] = tuple(self._list_offers(gpu.table, gpu.state, numa))
         return known
 
@@ -138,17 +141,23 @@ class Planner:
 
     def _plan_one(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
         best: tuple[int, int] | None = None
-        chosen: tuple[OpenGpu, Offer] | None = None
+        chosen: OpenGpu | None = None
+        kept = self._singles
         for gpu in gpus:
-            for offer in self.offers(gpu):
-                if best is None or (offer.level, offer.cost) < best:
-                    best = (offer.level, offer.cost)
-                    chosen = (gpu, offer)
+            by_state = kept.get(gpu.table)
+            if by_state is None:
+                by_state = kept[gpu.table] = {}
+            paid = by_state.get(gpu.state, _UNASKED)
+            if paid is _UNASKED or self._bound:
+                found = [(offer.level, offer.cost) for offer in self.offers(gpu)]
+                paid = by_state[gpu.state] = min(found, default=None)
+            if paid is not None and (best is None or paid < best):
+                best, chosen = paid, gpu
         if chosen is None or best is None:
             return None
-        gpu, offer = chosen
+        offer = min(self.offers(chosen), key=lambda offer: (offer.level, offer.cost))
         ((index, placement),) = offer.packing.placed
-        pick = Pick(0, gpu.capability, gpu.table.shapes[index], placement)
+        pick = Pick(0, chosen.capability, chosen.table.shapes[index], placement)
         return NodePlan(self.rule.node_rank(gpus, *best), (pick,))
 
     def _within_bounds(self, gpus: Sequence[OpenGpu]) -> bool:

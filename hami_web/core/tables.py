@@ -84,6 +84,7 @@ class ProfileTable:
             (_by_end(shape), shape.memory_slices) for shape in plain or self.shapes
         )
         self._layout_mask = (1 << (2 * self.grid)) - 1
+        self._placed: dict[Placement, int] = {}
         self._rooms: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self._fits: dict[tuple[int, int], tuple[Fit, ...]] = {}
@@ -104,7 +105,7 @@ class ProfileTable:
         for name, placement in instances:
             shape = self.by_name.get(name)
             state |= self._bits(placement)
-            if shape is not None:
+            if shape is not None and (shape.sets or shape.tokens):
                 state = _take(shape, state)
         for placement in blocked:
             state |= self._bits(placement)
@@ -124,8 +125,12 @@ class ProfileTable:
         return _take(shape, state | self._bits(placement))
 
     def _bits(self, placement: Placement) -> int:
-        mask = placement.mask & self.slice_mask
-        return mask | (mask & -mask) << self.grid
+        bits = self._placed.get(placement)
+        if bits is None:
+            mask = placement.mask & self.slice_mask
+            bits = mask | (mask & -mask) << self.grid
+            _remember(self._placed, placement, bits)
+        return bits
 
     def free_memory_slices(self, state: int) -> int:
         """Memory slices that nothing has taken, in any position."""

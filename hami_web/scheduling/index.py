@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -128,5 +129,6 @@ class RankIndex:
         return (rank, 0 if self.selection.by_name else _mixed(record.name), record.name)
 
 
+@lru_cache(maxsize=1 << 16)
 def _mixed(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big")
