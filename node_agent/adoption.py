@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Final
 
 from node_agent.cluster import Cluster
 from node_agent.errors import AgentError
@@ -17,9 +18,16 @@ from node_agent.planning import (
     adoption_decisions,
     node_claims,
 )
+from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedNode, PodList
 
 logger = logging.getLogger(__name__)
+
+
+_TOLD: Final = {
+    Verdict.STALE: Reason.INSTANCE_LOST,
+    Verdict.PRESERVE: Reason.INSTANCE_IN_DOUBT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,13 @@ class Adoption:
         driver: MigDriver,
         instances: InstanceManager,
         metrics: AgentMetrics,
+        events: PodEvents,
     ) -> None:
         self._cluster = cluster
         self._driver = driver
         self._instances = instances
         self._metrics = metrics
+        self._events = events
         self._first = True
         self.complete = False
         """False while some GPU could not be read: what is on it may have to be adopted yet."""
@@ -120,6 +130,10 @@ class Adoption:
                 logger.warning("cannot adopt %s: %s", decision.claim.spec, error)
                 verdict = Verdict.PRESERVE
         self._metrics.adoptions.labels(verdict.value).inc()
+        if verdict in _TOLD:
+            claim = decision.claim
+            pod = PodReference(claim.namespace, claim.pod_name, claim.owner.pod_uid)
+            self._events.tell(pod, _TOLD[verdict], f"{claim.spec}: {decision.reason}")
         level = logging.INFO if verdict in (Verdict.ADOPT, Verdict.AWAIT) else logging.WARNING
         logger.log(
             level,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -29,6 +30,7 @@ from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.nvml.ports import DriverError
 from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner
+from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedPod
 from node_agent.reservations import (
     ContainerReservation,
@@ -47,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 _PATCH_ATTEMPTS: Final = 5
 _ROLLBACK_SECONDS: Final = 10.0
+SLOW_SECONDS: Final = 5.0
+"""An Allocate that took longer gets an event on its Pod."""
 _UNCLEAR: Final = frozenset({0, 409, 500, 502, 503, 504})
 
 
@@ -84,7 +88,7 @@ class Allocator:
         *,
         checks: Checks,
         delivery: Delivery,
-        node: str,
+        events: PodEvents,
     ) -> None:
         self._cluster = cluster
         self._delivery = delivery
@@ -92,7 +96,7 @@ class Allocator:
         self._trust = checks.trust
         self._instances = instances
         self._clearance = clearance
-        self._node = node
+        self._events = events
         self._turn = threading.Lock()
         self.serving = ""
 
@@ -119,6 +123,7 @@ class Allocator:
 
     def _serve(self, turn: Turn, ids: tuple[str, ...], deadline: Deadline) -> Allocated:
         pod = turn.pod
+        started = time.monotonic()
         try:
             reservation = self._reservation(pod, len(ids))
             self._trust.check(pod)
@@ -127,9 +132,14 @@ class Allocator:
             self._record(turn, reservation, realized)
         except NoPodToServe:
             raise
-        except (AgentError, DriverError):
+        except (AgentError, DriverError) as error:
+            self._events.tell(_reference(pod), Reason.ALLOCATION_FAILED, str(error))
             self._give_up(pod)
             raise
+        took = time.monotonic() - started
+        if took > SLOW_SECONDS:
+            note = f"{len(ids)} MIG devices took {took:.1f} s"
+            self._events.tell(_reference(pod), Reason.ALLOCATION_SLOW, note)
         return Allocated(pod.key, grant)
 
     @staticmethod
@@ -235,7 +245,7 @@ class Allocator:
         for _attempt in range(_PATCH_ATTEMPTS):
             changed = realized_annotations(current, realized, reservation.container_index)
             try:
-                return self._cluster.patch_pod(current, changed, node_label(self._node))
+                return self._cluster.patch_pod(current, changed, node_label(self._finder.node))
             except ClusterError as error:
                 if error.status not in _UNCLEAR:
                     raise
@@ -280,3 +290,7 @@ class Allocator:
         except ClusterError as error:
             logger.warning("cannot mark Pod %s as failed: %s", pod.key, error)
         nodelock.unlock(self._cluster, pod.namespace, pod.name)
+
+
+def _reference(pod: ObservedPod) -> PodReference:
+    return PodReference(pod.namespace, pod.name, pod.uid)

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from node_agent.cluster import connect
+from node_agent.condition import NodeCondition
 from node_agent.config import AgentConfig
 from node_agent.deviceplugin.registration import KubeletRegistration
 from node_agent.deviceplugin.server import DevicePluginService
@@ -24,6 +25,7 @@ from node_agent.lease import AgentLease
 from node_agent.locks import try_lock
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError
+from node_agent.podevents import PodEvents
 from node_agent.policy import DevicePolicy
 from node_agent.publisher import Publisher
 from node_agent.session import Parts, Session
@@ -63,8 +65,12 @@ class Agent:
             cluster, config.node_name, config.namespace, self.metrics, self.serving
         )
         survey = Survey(policy, config.sysfs, config.excluded_gpus)
-        publisher = Publisher(cluster, self._inventory, survey, self.metrics)
-        self._parts = Parts(config, cluster, self._service, survey, publisher, self.metrics)
+        condition = NodeCondition(cluster, config.node_name)
+        publisher = Publisher(cluster, self._inventory, survey, condition, self.metrics)
+        self._events = PodEvents(cluster, config.node_name, self.metrics)
+        self._parts = Parts(
+            config, cluster, self._service, survey, publisher, self._events, self.metrics
+        )
 
     def stop(self) -> None:
         """Stop cleanly: Allocate calls in progress end, instances stay. Safe from any thread."""
@@ -92,6 +98,7 @@ class Agent:
             target=self._registration.run, args=(self._stop,), name="registration"
         )
         lease = threading.Thread(target=self._lease.run, args=(self._stop,), name="lease")
+        events = threading.Thread(target=self._events.run, name="pod-events")
         with ExitStack() as closing:
             self._serve_health(closing)
             closing.callback(self._parts.cluster.close)
@@ -101,6 +108,10 @@ class Agent:
             closing.callback(self._stop.set)
             if self._own_node(closing):
                 # Only the owner of the node speaks for it: a second process would close it.
+                events.start()
+                closing.callback(events.join)
+                closing.callback(self._events.end)
+                closing.callback(self._parts.publisher.stopped)
                 lease.start()
                 closing.callback(lease.join)
                 closing.callback(self._stop.set)

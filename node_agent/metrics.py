@@ -54,6 +54,14 @@ class AgentMetrics:
             "Writes of the agent's Lease, by outcome (held, released, failed)",
             "outcome",
         )
+        self.events = self._counter(
+            "hami_agent_pod_events",
+            "Events for Pods, by outcome (written, failed, dropped)",
+            "outcome",
+        )
+        self.xids = self._counter(
+            "hami_agent_gpu_errors", "Errors that GPUs reported, by class of their Xid", "class"
+        )
         self.allocate_seconds = Histogram(
             "hami_agent_allocate_seconds",
             "Time one container's Allocate took",

@@ -10,6 +10,7 @@ from hami_web.core.blocked import BlockedInterval, encode_blocked
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
 from node_agent.cluster import Cluster
+from node_agent.condition import STOPPED, NodeCondition, verdict_on
 from node_agent.errors import ClusterError
 from node_agent.instances import InstanceManager
 from node_agent.inventory import Discovered, GpuProblem, Inventory
@@ -29,11 +30,17 @@ class Publisher:
     """One pass at a time: read the hardware, tell the kubelet, then the scheduler."""
 
     def __init__(
-        self, cluster: Cluster, inventory: Inventory, survey: Survey, metrics: AgentMetrics
+        self,
+        cluster: Cluster,
+        inventory: Inventory,
+        survey: Survey,
+        condition: NodeCondition,
+        metrics: AgentMetrics,
     ) -> None:
         self._cluster = cluster
         self._inventory = inventory
         self._survey = survey
+        self._condition = condition
         self._metrics = metrics
 
     def publish(
@@ -56,9 +63,10 @@ class Publisher:
         blocked = blocked_intervals(reading.live, instances.records())
         self._metrics.show_blocked(blocked)
         self._offer(reading.discovered)
-        return self._write(
+        written = self._write(
             encode_registration(reading.discovered.capability), encode_blocked(blocked)
         )
+        return self._condition.show(verdict_on(reading.discovered)) and written
 
     def shortcoming(self, *, written: bool) -> str:
         """What keeps the node from taking work after a pass, or an empty text."""
@@ -70,8 +78,14 @@ class Publisher:
 
     def withdraw(self, reason: str, code: str) -> None:
         """Offer nothing, to the kubelet and to the scheduler, and say why."""
-        self._offer(Discovered(NodeCapability(()), (GpuProblem("node", reason, code),)))
+        nothing = Discovered(NodeCapability(()), (GpuProblem("node", reason, code),))
+        self._offer(nothing)
         self._write(encode_registration(NodeCapability(())), None)
+        self._condition.show(verdict_on(nothing))
+
+    def stopped(self) -> None:
+        """Say that nobody looks after the node now; its Pods go on."""
+        self._condition.show(STOPPED)
 
     def _offer(self, discovered: Discovered) -> None:
         if not self._inventory.publish(discovered):

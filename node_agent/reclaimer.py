@@ -25,6 +25,7 @@ from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError
 from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState
 from node_agent.planning import NodeClaims, node_claims, pod_claims, reclaimable
+from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ContainerState, ObservedNode, ObservedPod
 from node_agent.reservations import node_label, realized_annotations
 
@@ -54,8 +55,10 @@ class Reclaimer:
         *,
         changed: Callable[[], None],
         serving: Callable[[], str],
+        events: PodEvents,
     ) -> None:
         """``changed`` is called when instances changed; ``serving`` names the Pod in Allocate."""
+        self._events = events
         self._cluster = cluster
         self._instances = instances
         self._metrics = metrics
@@ -146,6 +149,9 @@ class Reclaimer:
             self._retries[record.owner] = _Retry(time.monotonic() + wait, wait)
             self._metrics.reclaims.labels("refused").inc()
             logger.warning("%s of %s stays: %s", record.spec, record.pod, error)
+            pod = PodReference(record.namespace, record.pod_name, record.owner.pod_uid)
+            note = f"{record.spec} stays: {error}"
+            self._events.tell(pod, Reason.RECLAIM_BLOCKED, note)
         else:
             self._retries.pop(record.owner, None)
             self._metrics.reclaims.labels("success").inc()

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from node_agent.adoption import Adoption, AdoptionReport
+from node_agent.ailments import Ailments
 from node_agent.allocation import Allocator, Checks
 from node_agent.cdi import CdiFiles
 from node_agent.cluster import Cluster
@@ -19,6 +20,7 @@ from node_agent.delivery import Delivery
 from node_agent.devicenodes import DeviceNodes
 from node_agent.deviceplugin.server import DevicePluginService
 from node_agent.errors import AgentError
+from node_agent.eventwatch import EventWatch
 from node_agent.hardware import current_load
 from node_agent.holders import holders
 from node_agent.idle import IdleGpus
@@ -28,6 +30,7 @@ from node_agent.locks import GpuLocks
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
 from node_agent.planning import foreign_instances, missing_records
+from node_agent.podevents import PodEvents
 from node_agent.podwatch import PodWatch
 from node_agent.preparation import Preparation, Rules
 from node_agent.publisher import Publisher
@@ -51,6 +54,7 @@ class Parts:
     service: DevicePluginService
     survey: Survey
     publisher: Publisher
+    events: PodEvents
     metrics: AgentMetrics
 
 
@@ -76,12 +80,17 @@ class Session:
             gone=self._delivery.withdraw,
         )
         self._changed = threading.Event()
+        self._ailments = Ailments(
+            parts.metrics, parts.events, self._instances.records, self._changed.set
+        )
+        self._event_watch = EventWatch(driver, self._ailments, self._changed.set)
         self._reclaimer = Reclaimer(
             parts.cluster,
             self._instances,
             parts.metrics,
             changed=self._changed.set,
             serving=lambda: self._allocator.serving,
+            events=parts.events,
         )
         self._allocator = Allocator(
             parts.cluster,
@@ -92,10 +101,12 @@ class Session:
                 Trust(config.signing_keys, accept_unsigned=config.accept_unsigned),
             ),
             delivery=self._delivery,
-            node=config.node_name,
+            events=parts.events,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
-        self._adoption = Adoption(parts.cluster, driver, self._instances, parts.metrics)
+        self._adoption = Adoption(
+            parts.cluster, driver, self._instances, parts.metrics, parts.events
+        )
         self._preparation = Preparation(
             parts.cluster,
             driver,
@@ -126,6 +137,7 @@ class Session:
                 name="reclaimer",
             ),
             threading.Thread(target=self._watch.run, args=(over,), name="pod-watch"),
+            threading.Thread(target=self._event_watch.run, args=(over,), name="gpu-errors"),
         ]
         for thread in threads:
             thread.start()
@@ -189,7 +201,9 @@ class Session:
             if stop.is_set():
                 return
             self._adopt_late()
-            written = self._parts.publisher.publish(self._driver, self._instances, lambda _: "")
+            written = self._parts.publisher.publish(
+                self._driver, self._instances, self._ailments.of
+            )
             ready(self._parts.publisher.shortcoming(written=written))
             self._changed.wait(
                 config.discovery_seconds

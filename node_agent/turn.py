@@ -32,7 +32,7 @@ class PodFinder:
 
     def __init__(self, cluster: Cluster, node: str, resource: str) -> None:
         self._cluster = cluster
-        self._node = node
+        self.node = node
         self._resource = resource
 
     def find(self, devices: int, earlier: Sequence[InstanceRecord]) -> Turn:
@@ -46,11 +46,11 @@ class PodFinder:
         if lock is None:
             return Turn(self._served_before(earlier), node)
         if not lock.pod_name:
-            raise NoPodToServe(f"the lock of node {self._node} names no Pod")
+            raise NoPodToServe(f"the lock of node {self.node} names no Pod")
         pod = self._cluster.pod(lock.namespace, lock.pod_name)
         if pod is None:
             raise NoPodToServe(
-                f"Pod {lock.namespace}/{lock.pod_name} holds the lock of node {self._node} and "
+                f"Pod {lock.namespace}/{lock.pod_name} holds the lock of node {self.node} and "
                 "does not exist"
             )
         served = any(record.owner.pod_uid == pod.uid for record in earlier)
@@ -62,14 +62,14 @@ class PodFinder:
         assigned = pod.annotations.get(keys.POD_NODE, "")
         bind_phase = pod.annotations.get(keys.POD_BIND_PHASE, "")
         wrong = ""
-        if pod.node != self._node or assigned != self._node:
-            wrong = f"runs on {pod.node!r} and is reserved on {assigned!r}, not on {self._node!r}"
+        if pod.node != self.node or assigned != self.node:
+            wrong = f"runs on {pod.node!r} and is reserved on {assigned!r}, not on {self.node!r}"
         elif pod.phase != _PENDING or pod.deleting:
             wrong = f"is {'being deleted' if pod.deleting else pod.phase}, not {_PENDING}"
         elif bind_phase not in bind_phases:
             wrong = f"has bind phase {bind_phase!r}, not {' or '.join(bind_phases)}"
         if wrong:
-            raise NoPodToServe(f"Pod {pod.key}, whose turn it is on node {self._node}, {wrong}")
+            raise NoPodToServe(f"Pod {pod.key}, whose turn it is on node {self.node}, {wrong}")
 
     def _refuse_rivals(self, pod: ObservedPod, devices: int) -> None:
         """The kubelet names no Pod: where two could ask for the same, a guess would be one."""
@@ -79,7 +79,7 @@ class PodFinder:
             wanted = str(devices)
             if waits and any(limits.get(self._resource) == wanted for limits in other.limits):
                 raise NoPodToServe(
-                    f"Pod {other.key} is on node {self._node} without a reservation and asks for "
+                    f"Pod {other.key} is on node {self.node} without a reservation and asks for "
                     f"{devices} {self._resource} like Pod {pod.key}, whose turn it is; GPU Pods "
                     "must be placed by the scheduler with the HAMi extender (spec.schedulerName)"
                 )
@@ -89,7 +89,7 @@ class PodFinder:
         pod = self._cluster.pod(earlier[0].namespace, earlier[0].pod_name) if earlier else None
         if pod is None or pod.uid != earlier[0].owner.pod_uid or pod.states:
             raise NoPodToServe(
-                f"no Pod holds the lock of node {self._node}; GPU Pods must be placed by the "
+                f"no Pod holds the lock of node {self.node}; GPU Pods must be placed by the "
                 "scheduler with the HAMi extender (spec.schedulerName)"
             )
         self._check(pod, _SUCCESS)

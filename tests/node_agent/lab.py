@@ -105,6 +105,11 @@ class Lab:
         except ApiError:
             return None
 
+    def events(self, pod: str, reason: str) -> list[dict[str, Any]]:
+        """Events on a Pod, in core/v1 shape."""
+        found = self.client.get("/api/v1/namespaces/default/events")["items"]
+        return [e for e in found if (e["involvedObject"]["name"], e["reason"]) == (pod, reason)]
+
     def annotations(self, name: str) -> dict[str, str]:
         return self.pod(name)["metadata"].get("annotations") or {}
 
