@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from hami_web.cluster.views import NodeView
+from hami_web.core.quota import NamespaceQuota, Usage
 from hami_web.core.tables import TableStore
 from hami_web.scheduling.index import ChangeLog
 from hami_web.scheduling.nodes import (
@@ -17,6 +18,7 @@ from hami_web.scheduling.nodes import (
     source_of,
 )
 from hami_web.scheduling.pods import PodRecord
+from hami_web.scheduling.quotas import QuotaBook
 from hami_web.scheduling.records import ClusterSnapshot, NodeRecord
 
 
@@ -33,6 +35,28 @@ class Occupants:
         self._pods: dict[str, PodRecord] = {}
         self._pods_on: dict[str, dict[str, PodRecord]] = {}
         self._snapshot = ClusterSnapshot(0, {})
+        self._quotas = QuotaBook(self._usage)
+
+    def set_quota(self, quota: NamespaceQuota) -> None:
+        """Take a namespace's quota; it counts for what is asked from now on."""
+        self._quotas.set_quota(quota, self._pods.values())
+
+    def replace_quotas(self, quotas: Iterable[NamespaceQuota]) -> None:
+        """Take a complete list of quotas."""
+        present = {(quota.namespace, quota.name): quota for quota in quotas}
+        for key in self._quotas.names():
+            if key not in present:
+                self._quotas.remove_quota(*key)
+        for quota in present.values():
+            self.set_quota(quota)
+
+    def remove_quota(self, namespace: str, name: str) -> None:
+        """Forget a quota."""
+        self._quotas.remove_quota(namespace, name)
+
+    def exceeded(self, namespace: str, wanted: Usage) -> NamespaceQuota | None:
+        """The quota that a namespace would exceed with so much more."""
+        return self._quotas.exceeded_by(namespace, wanted)
 
     def pod(self, uid: str) -> PodRecord | None:
         """The record of a Pod, held or bound."""
@@ -88,6 +112,7 @@ class Occupants:
             self._leave(before)
             before = None
         self._reclaim(record.node, before, record)
+        self._quotas.count(record)
 
     def remove_pod(self, uid: str) -> None:
         """Free what a Pod occupied."""
@@ -112,6 +137,7 @@ class Occupants:
             self._pods_on.setdefault(record.node, {})[uid] = record
         for name in touched:
             self._rebuild(name)
+        self._quotas.recount(pods.values())
 
     def snapshot(self) -> ClusterSnapshot:
         """The records of this moment, which never change."""
@@ -124,6 +150,7 @@ class Occupants:
         del on_node[record.identity.uid]
         if not on_node:
             del self._pods_on[record.node]
+        self._quotas.discount(record)
         self._reclaim(record.node, record, None)
 
     def _reclaim(self, name: str, left: PodRecord | None, came: PodRecord | None) -> None:
@@ -145,6 +172,19 @@ class Occupants:
         self._note(name)
         pods: Mapping[str, PodRecord] = self._pods_on.get(name, {})
         self.nodes[name] = build_record(published, pods.values(), self.version)
+        for pod in pods.values():
+            self._quotas.count(pod)
+
+    def _usage(self, pod: PodRecord) -> Usage:
+        """What a Pod's profiles add up to, as its node publishes them now."""
+        record = self.nodes.get(pod.node)
+        usage = Usage()
+        for claim in pod.claims:
+            gpu = None if record is None else record.gpu(claim.reservation.gpu_uuid)
+            shape = None if gpu is None else gpu.table.by_name.get(claim.reservation.profile)
+            if shape is not None:
+                usage = usage.plus(Usage(shape.profile.memory_mib, shape.profile.core_percent))
+        return usage
 
     def _note(self, name: str) -> None:
         self.version += 1

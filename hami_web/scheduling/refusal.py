@@ -14,6 +14,7 @@ from hami_web.core.blocked import BlockedInterval
 from hami_web.core.housing import Housing, Tenant
 from hami_web.core.oracle import CapacityOracle
 from hami_web.core.placement import Placement
+from hami_web.core.quota import NamespaceQuota
 from hami_web.core.reasons import Reason, summarize
 from hami_web.core.request import Demand
 from hami_web.core.selection import Selection
@@ -73,12 +74,13 @@ class NearestMiss:
 
 @dataclass(frozen=True)
 class Refused:
-    """No named node takes the Pod."""
+    """No named node takes the Pod, or its namespace's ``quota`` does not allow what it asks."""
 
     selection: Selection
     names: Sequence[str]
     nodes: Mapping[str, NodeRecord]
     known: MutableMapping[str, tuple[NodeRecord, NodeRefusal]]
+    quota: NamespaceQuota | None = None
 
     @cached_property
     def details(self) -> Mapping[str, NodeRefusal]:
@@ -99,7 +101,7 @@ class Refused:
     def nearest(self) -> NearestMiss | None:
         """What comes closest, or None where no end of reservations would help."""
         demands = {container.demand for container in self.selection.request.containers}
-        if self.selection.request.devices != 1 or len(demands) != 1:
+        if self.quota is not None or self.selection.request.devices != 1 or len(demands) != 1:
             return None
         (demand,) = demands
         homes = {(gpu.node, gpu.gpu_uuid): gpu for gpu in self._housings()}
@@ -113,6 +115,10 @@ class Refused:
         record = self.nodes.get(name)
         if record is None:
             return NodeRefusal(name, str(Reason.NODE_UNREGISTERED), Reason.NODE_UNREGISTERED, {})
+        if self.quota is not None:
+            uuids = [gpu.capability.uuid for gpu in record.gpus]
+            text = summarize([Reason.QUOTA] * len(uuids), record.gpu_count)
+            return NodeRefusal(name, text, Reason.QUOTA, dict.fromkeys(uuids, Reason.QUOTA))
         known = self.known.get(name)
         if known is not None and known[0] is record:
             return known[1]

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 
 from hami_web.cluster.views import NodeView, PodView
 from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.quota import NamespaceQuota
 from hami_web.core.request import PodRequest
-from hami_web.core.selection import Choice
 from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
+from hami_web.scheduling.holding import hold_choice, hold_of_bound, usage_of
 from hami_web.scheduling.holds import Hold, HoldBook
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, ends_hold, identity_of, read_pod
 from hami_web.scheduling.ranking import Rankings
-from hami_web.scheduling.records import Claim, ClusterSnapshot, Phase, devices_of
+from hami_web.scheduling.records import Claim, ClusterSnapshot, Phase
 from hami_web.scheduling.refusal import Refused
 
 __all__ = ["ClusterState", "Held", "Hold", "Refused"]
@@ -101,6 +102,21 @@ class ClusterState:
             with self._lock:
                 self._replace(listed, moment)
         self._announce()
+
+    def set_quota(self, quota: NamespaceQuota) -> None:
+        """A namespace's quota for GPU memory and cores as it is now."""
+        with self._lock:
+            self._occupants.set_quota(quota)
+
+    def remove_quota(self, namespace: str, name: str) -> None:
+        """A quota is gone."""
+        with self._lock:
+            self._occupants.remove_quota(namespace, name)
+
+    def replace_quotas(self, quotas: Iterable[NamespaceQuota]) -> None:
+        """All quotas, after a complete list."""
+        with self._lock:
+            self._occupants.replace_quotas(quotas)
 
     # decisions
 
@@ -233,7 +249,9 @@ class ClusterState:
         if bound is None and not pod.node_name:
             return None
         if bound is not None and bound.node in names and not bound.doubt:
-            return Held(bound.node, self._hold_of_bound(bound, request))
+            record = self._occupants.nodes.get(bound.node)
+            containers = request.container_count
+            return Held(bound.node, hold_of_bound(bound, record, containers, now=self._clock()))
         return self._refuse(request, names)
 
     def _decide(self, pod: PodView, request: PodRequest, names: Sequence[str]) -> Held | Refused:
@@ -247,29 +265,22 @@ class ClusterState:
         choice = index.selection.choose(self._occupants.nodes[name].open_gpus)
         if choice is None:  # cannot be: the index ranks only nodes with a plan
             raise RuntimeError(f"node {name} is ranked without a plan")
-        return Held(name, self._hold(pod, request, name, choice))
-
-    def _hold(self, pod: PodView, request: PodRequest, node: str, choice: Choice) -> Hold:
+        quota = self._occupants.exceeded(pod.metadata.namespace, usage_of(choice))
+        if quota is not None:
+            return self._refuse(request, names, quota)
         identity = identity_of(pod)
-        hold = Hold(
-            identity.uid,
-            identity.namespace,
-            identity.name,
-            node,
-            choice.reservations,
-            request.container_count,
-            choice.devices,
-            self._clock(),
-        )
+        hold = hold_choice(identity, name, choice, now=self._clock())
         claims = tuple(Claim(identity, item, Phase.HELD) for item in choice.reservations)
         self._holds.put(hold, request)
-        self._occupants.set_pod(PodRecord(identity, node, claims))
-        return hold
+        self._occupants.set_pod(PodRecord(identity, name, claims))
+        return Held(name, hold)
 
-    def _refuse(self, request: PodRequest, names: Sequence[str]) -> Refused:
+    def _refuse(
+        self, request: PodRequest, names: Sequence[str], quota: NamespaceQuota | None = None
+    ) -> Refused:
         index = self._rankings.index(request, self.policy)
         nodes = self._occupants.snapshot().nodes
-        return Refused(index.selection, names, nodes, index.refusals)
+        return Refused(index.selection, names, nodes, index.refusals, quota)
 
     def _stands(self, hold: Hold, request: PodRequest) -> bool:
         """True while the node and every GPU of a hold would still be given."""
@@ -282,18 +293,3 @@ class ClusterState:
             if gpu is None or gpu.refusal is not None or selection.refusal(gpu.capability):
                 return False
         return True
-
-    def _hold_of_bound(self, bound: PodRecord, request: PodRequest) -> Hold:
-        """The answer for a Pod that is bound: what it has, never something new."""
-        record = self._occupants.nodes.get(bound.node)
-        reservations = tuple(claim.reservation for claim in bound.claims)
-        return Hold(
-            bound.identity.uid,
-            bound.identity.namespace,
-            bound.identity.name,
-            bound.node,
-            reservations,
-            request.container_count,
-            devices_of(record, reservations, request.container_count),
-            self._clock(),
-        )
