@@ -17,7 +17,7 @@ from tests.cluster.lab import NAMESPACE, Lab, wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last in any order: the cluster lives to the end of the session and is no company for others."""
+    """Last in any order: the cluster lives to the end of the session and slows all others."""
     for item in items:
         if _is_here(item):
             item.add_marker(pytest.mark.cluster)
