@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hami_web.core.reasons import Reason
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 SETTINGS = (ROOT / "hami_web" / "settings.py", ROOT / "node_agent" / "config.py")
@@ -56,3 +58,9 @@ def test_every_decision_record_is_in_the_index_and_has_its_sections() -> None:
         assert f"({path.name})" in index, path.name
         for section in ("## Context", "## Decision", "## Consequences"):
             assert section in path.read_text(), (path.name, section)
+
+
+@pytest.mark.parametrize("reason", sorted(Reason))
+def test_every_reason_has_a_row_that_says_what_to_do(reason: Reason) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    assert re.search(rf"^\| `{re.escape(reason)}` \| .+ \| .+ \|$", text, re.MULTILINE)
