@@ -141,7 +141,7 @@ class Selection:
     def _unmet(self, demand: Demand, gpu: OpenGpu) -> Reason | None:
         shapes = gpu.table.satisfying(demand)
         if not shapes:
-            return _unsatisfied(demand, gpu.table)
+            return unsatisfied(demand, gpu.table)
         for shape in shapes if self._upsize else shapes[:1]:
             if gpu.table.most(gpu.state, shape):
                 return None
@@ -178,7 +178,8 @@ def unaccepted(
 _ANY_GPU: Final = GpuSelector()
 
 
-def _unsatisfied(demand: Demand, table: ProfileTable) -> Reason:
+def unsatisfied(demand: Demand, table: ProfileTable) -> Reason:
+    """Why no profile of a table satisfies a demand, where none does."""
     if demand.profile is not None and demand.profile not in table.by_name:
         return Reason.UNKNOWN_PROFILE
     if not table.shapes:

@@ -9,7 +9,7 @@ after the first time a question costs one look-up. There are few states: 417 for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -294,6 +294,9 @@ class TableStore:
 
     def __len__(self) -> int:
         return len(self._tables)
+
+    def __iter__(self) -> Iterator[ProfileTable]:
+        return iter(self._tables.values())
 
 
 def _signature(profile: ProfileCapability) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ class Occupants:
         self.version = 0
         self.nodes: dict[str, NodeRecord] = {}
         self.log = ChangeLog()
-        self._tables = TableStore()
+        self.tables = TableStore()
         self._published: dict[str, PublishedNode] = {}
         self._agents: dict[str, bool] = {}
         self._pods: dict[str, PodRecord] = {}
@@ -67,7 +67,7 @@ class Occupants:
         known = self._published.get(node.name)
         if known is not None and known.texts == source_of(node):
             return
-        published = read_node(node, self._tables)
+        published = read_node(node, self.tables)
         alive = self._agents.get(node.name)
         self._published[node.name] = replace(published, agent_alive=alive)
         self._rebuild(node.name)

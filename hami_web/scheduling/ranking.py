@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Final
 
 from hami_web.core.hami import HamiRule
 from hami_web.core.policies import Rule
 from hami_web.core.policy import SchedulingPolicy
-from hami_web.core.request import PodRequest
-from hami_web.core.selection import Selection
+from hami_web.core.request import Demand, PodRequest
+from hami_web.core.selection import Selection, unsatisfied
+from hami_web.core.tables import TableStore
 from hami_web.scheduling.index import RankIndex
 
 _INDEXES_MAX: Final = 24
 """Kept indexes; each costs about 200 bytes a node."""
+_DEMANDS_MAX: Final = 4096
 
 
 class Rankings:
-    """One index per distinct request, the least lately used given up. Not synchronized."""
+    """One index per distinct request, the least lately used given up. Not synchronized.
 
-    def __init__(self) -> None:
+    Demands that the same profiles satisfy on every model are one demand here: 4,000 and 4,500 MiB
+    share an index where both mean the smallest profile.
+    """
+
+    def __init__(self, tables: TableStore) -> None:
+        self._tables = tables
+        self._known_tables = 0
         self._indexes: OrderedDict[tuple[PodRequest, Rule | HamiRule, bool], RankIndex] = (
             OrderedDict()
         )
+        self._canonical: dict[Demand, Demand] = {}
+        self._first: dict[tuple[object, ...], Demand] = {}
 
     def index(self, request: PodRequest, policy: SchedulingPolicy) -> RankIndex:
         """The index of a request under the cluster's policy and the Pod's own wishes.
@@ -30,6 +41,7 @@ class Rankings:
         Raises :class:`InvalidRequest` for a wish that the policy does not know.
         """
         rule = policy.rule_for(request)
+        request = self._canonical_request(request)
         key = (request, rule, policy.upsize)
         index = self._indexes.get(key)
         if index is None:
@@ -40,3 +52,28 @@ class Rankings:
         else:
             self._indexes.move_to_end(key)
         return index
+
+    def _canonical_request(self, request: PodRequest) -> PodRequest:
+        if len(self._tables) != self._known_tables or len(self._canonical) > _DEMANDS_MAX:
+            self._known_tables = len(self._tables)
+            self._canonical.clear()
+            self._first.clear()
+        demands = [self._canonical_demand(container.demand) for container in request.containers]
+        if all(c.demand is d for c, d in zip(request.containers, demands, strict=True)):
+            return request
+        containers = tuple(
+            replace(container, demand=demand)
+            for container, demand in zip(request.containers, demands, strict=True)
+        )
+        return replace(request, containers=containers)
+
+    def _canonical_demand(self, demand: Demand) -> Demand:
+        known = self._canonical.get(demand)
+        if known is None:
+            meaning = tuple(
+                tuple(shape.index for shape in table.satisfying(demand))
+                or unsatisfied(demand, table)
+                for table in self._tables
+            )
+            known = self._canonical[demand] = self._first.setdefault(meaning, demand)
+        return known

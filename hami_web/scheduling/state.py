@@ -47,7 +47,7 @@ class ClusterState:
         self._lock = threading.RLock()
         self._occupants = Occupants()
         self._holds = HoldBook(clock, policy.hold_seconds)
-        self._rankings = Rankings()
+        self._rankings = Rankings(self._occupants.tables)
         self._subscribers = Subscribers()
 
     # observations

@@ -7,6 +7,7 @@ import pytest
 from hami_web.cluster.views import PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.scheduling.state import ClusterState, Held, Refused
+from tests.boards import board
 from tests.scheduling.state.cluster import a100s, bound, node, pod, request_of
 
 
@@ -89,3 +90,18 @@ def test_more_devices_than_a_node_holds_are_refused_with_the_number_that_fits(
     answer = ask(state, pod("a", 4000, count=8))
     assert isinstance(answer, Refused)
     assert answer.reasons == {"node-1": "7/1 AllocatedCardsInsufficientRequest"}
+
+
+def test_equal_profiles_share_what_was_worked_out(state: ClusterState) -> None:
+    first = state._rankings.index(request_of(pod("a", 4000)), state.policy)
+    second = state._rankings.index(request_of(pod("b", 4500)), state.policy)
+    other = state._rankings.index(request_of(pod("c", 9000)), state.policy)
+    assert first is second
+    assert first is not other
+
+
+def test_a_new_model_tells_demands_apart_again(state: ClusterState) -> None:
+    from_small = state._rankings.index(request_of(pod("a", 4800)), state.policy)
+    state.set_node(node("node-2", [board("a30", "GPU-30")]))
+    assert held(state, pod("b", 5900), "node-2").hold.reservations[0].profile == "1g.6gb"
+    assert state._rankings.index(request_of(pod("c", 5900)), state.policy) is not from_small
