@@ -15,7 +15,8 @@ from typing import Final
 
 from hami_web.core.housing import Housing, Tenant
 from hami_web.core.placement import Placement
-from hami_web.core.tables import Fit, ProfileTable, Shape
+from hami_web.core.shapes import Shape
+from hami_web.core.tables import Fit, ProfileTable
 
 _TIES_MAX: Final = 12
 """Pods on several GPUs of one group whose sets are all tried: 4,096."""

@@ -19,7 +19,8 @@ from hami_web.core.placement import Placement
 from hami_web.core.plan import NodePlan, Pick
 from hami_web.core.policy_names import BINPACK, MUTEX, NUMA, SPREAD, TOPOLOGY
 from hami_web.core.request import ContainerRequest, Demand
-from hami_web.core.tables import Fit, ProfileTable, Shape
+from hami_web.core.shapes import Shape
+from hami_web.core.tables import Fit, ProfileTable
 
 _FROM_THE_END: Final = (1, 3)
 """Compute slices of the profiles whose placements HAMi tries from the highest start: it looks for

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hami_web.core.capability import GpuCapability
 from hami_web.core.placement import Placement
-from hami_web.core.tables import Shape
+from hami_web.core.shapes import Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Final, Protocol
 
 from hami_web.core.capability import GpuCapability
 from hami_web.core.hami import Booked
+from hami_web.core.offers import FIELD, GUARD, Kind, Offer, total, vectors
 from hami_web.core.placement import Placement
 from hami_web.core.plan import NodePlan, Pick
 from hami_web.core.policies import Rule
-from hami_web.core.request import Demand
-from hami_web.core.tables import Packing, ProfileTable, Shape
+from hami_web.core.shapes import Shape
+from hami_web.core.tables import ProfileTable
 
-_FIELD: Final = 12
-"""Bits per kind in a packed count; the highest is a guard. Counts stay below 2048."""
-_GUARD: Final = 1 << (_FIELD - 1)
 _STEPS_MAX: Final = 4096
 """Most combinations of counts that are planned exactly; beyond, one kind after another."""
 _UNASKED: Final = (-1, -1)
@@ -43,28 +40,6 @@ class OpenGpu(Protocol):
     def booked(self) -> Booked: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Equal devices of a Pod; ``numa`` binds them to one NUMA node."""
-
-    demand: Demand
-    count: int
-    numa: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Numbers of each kind on one GPU, packed in ``vector``, and their cost there."""
-
-    vector: int
-    devices: int
-    level: int
-    cost: int
-    packing: Packing
-    kinds: tuple[int, ...]
-    """The kind of each placed instance, in the order of ``packing.placed``."""
-
-
 class Planner:
     """Plans one request under one rule on any node. Not synchronized."""
 
@@ -74,9 +49,9 @@ class Planner:
         self.upsize = upsize
         self.devices = sum(kind.count for kind in kinds)
         self._wanted = sum(
-            min(kind.count, _GUARD - 1) << (_FIELD * i) for i, kind in enumerate(kinds)
+            min(kind.count, GUARD - 1) << (FIELD * i) for i, kind in enumerate(kinds)
         )
-        self._guards = sum(_GUARD << (_FIELD * i) for i in range(len(kinds)))
+        self._guards = sum(GUARD << (FIELD * i) for i in range(len(kinds)))
         self._offers: dict[tuple[ProfileTable, int, int], tuple[Offer, ...]] = {}
         self._singles: dict[ProfileTable, dict[int, tuple[int, int] | None]] = {}
 
@@ -87,7 +62,7 @@ class Planner:
         """
         if self.devices == 1:
             return self._plan_one(gpus)
-        if any(kind.count >= _GUARD for kind in self.kinds):
+        if any(kind.count >= GUARD for kind in self.kinds):
             return None
         if not self._within_bounds(gpus):
             return None
@@ -114,9 +89,9 @@ class Planner:
             steps *= count + 1
         if steps > _STEPS_MAX:
             return max(counts)
-        wanted = sum(count << (_FIELD * i) for i, count in enumerate(counts))
+        wanted = sum(count << (FIELD * i) for i, count in enumerate(counts))
         ways = self._ways(gpus, wanted)
-        return sum(counts) - min(_total(remaining, len(counts)) for remaining in ways)
+        return sum(counts) - min(total(remaining, len(counts)) for remaining in ways)
 
     def offers(self, gpu: OpenGpu) -> tuple[Offer, ...]:
         """What one GPU can take of the request, at least one device each."""
@@ -246,7 +221,7 @@ class Planner:
         ]
         limits = [min(self.kinds[n].count, table.most(state, shape)) for n, _, shape in slots]
         best: dict[int, Offer] = {}
-        for counts in _vectors(
+        for counts in vectors(
             limits, [s.memory_slices for _, _, s in slots], table.free_memory_slices(state)
         ):
             offer = self._offer(table, state, slots, counts)
@@ -269,7 +244,7 @@ class Planner:
         by_shape: dict[int, list[int]] = {}
         for count, (number, above, shape) in zip(counts, slots, strict=True):
             wanted[shape.index] += count
-            vector += count << (_FIELD * number)
+            vector += count << (FIELD * number)
             level += above * count
             by_shape.setdefault(shape.index, []).extend([number] * count)
         if ((self._wanted | self._guards) - vector) & self._guards != self._guards:
@@ -299,13 +274,6 @@ class _Left:
     booked: Booked
 
 
-def _vectors(limits: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[tuple[int, ...]]:
-    """Counts within the limits, at least one device, that do not exceed the free slices."""
-    for counts in product(*(range(limit + 1) for limit in limits)):
-        if any(counts) and sum(n * size for n, size in zip(counts, sizes, strict=True)) <= room:
-            yield counts
-
-
 def _picks(gpu: OpenGpu, offer: Offer) -> Iterable[Pick]:
     for kind, (index, placement) in zip(offer.kinds, offer.packing.placed, strict=True):
         yield Pick(kind, gpu.capability, gpu.table.shapes[index], placement)
@@ -321,7 +289,3 @@ def _after(gpu: OpenGpu, picks: Sequence[Pick]) -> OpenGpu:
         if pick.gpu.uuid == gpu.capability.uuid:
             state = gpu.table.taking(state, pick.shape, pick.placement)
     return _Left(gpu.capability, gpu.table, state, gpu.booked)
-
-
-def _total(packed: int, kinds: int) -> int:
-    return sum((packed >> (_FIELD * i)) & (_GUARD - 1) for i in range(kinds))

@@ -10,8 +10,9 @@ from typing import Final
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
 from hami_web.core.hami import HamiPlanner, HamiRule
+from hami_web.core.offers import Kind
 from hami_web.core.plan import NodePlan, Pick
-from hami_web.core.planning import Kind, OpenGpu, Planner
+from hami_web.core.planning import OpenGpu, Planner
 from hami_web.core.policies import Rule
 from hami_web.core.policy_names import FIRST_FIT, MUTEX
 from hami_web.core.reasons import Reason

@@ -9,13 +9,14 @@ after the first time a question costs one look-up. There are few states: 417 for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.placement import Placement
 from hami_web.core.request import Demand
+from hami_web.core.shapes import Shape, masks_by_end, most_disjoint, shapes_of, take
 
 _STATES_MAX: Final = 1 << 16
 """Kept answers per kind; a capability with an absurd grid must not eat the memory."""
@@ -23,26 +24,6 @@ _STATES_MAX: Final = 1 << 16
 _NOW: Final = 20
 """Weight of the room now against what the end of one instance would add. Any weight from 5 to 20
 does as well within the noise; without the addition 0.1 % more slices are refused."""
-
-# Media engines, as observed on GPUs that offer these attributes: one instance holds the optical
-# flow engine, and after ``+me.all`` only profiles without media engines fit.
-_ALL_ENGINES: Final = "+me.all"
-_NO_ENGINES: Final = "-me"
-_EXTENDED_ENGINES: Final = ("+me", _ALL_ENGINES)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One profile of the table. ``tokens`` are the state bits that count limited instances."""
-
-    index: int
-    profile: ProfileCapability
-    placements: tuple[Placement, ...]
-    masks: tuple[int, ...]
-    memory_slices: int
-    needs_clear: int
-    sets: int
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +58,11 @@ class ProfileTable:
         self._sample = gpu
         self.grid = max((p.end for profile in ordered for p in profile.placements), default=0)
         self.slice_mask = (1 << self.grid) - 1
-        self.shapes = tuple(_shapes(ordered, self.grid))
+        self.shapes = tuple(shapes_of(ordered, self.grid))
         self.by_name = {shape.profile.name: shape for shape in self.shapes}
         plain = tuple(shape for shape in self.shapes if not shape.profile.attribute)
         self._valued = tuple(
-            (_by_end(shape), shape.memory_slices) for shape in plain or self.shapes
+            (masks_by_end(shape), shape.memory_slices) for shape in plain or self.shapes
         )
         self._layout_mask = (1 << (2 * self.grid)) - 1
         self._placed: dict[Placement, int] = {}
@@ -106,7 +87,7 @@ class ProfileTable:
             shape = self.by_name.get(name)
             state |= self._bits(placement)
             if shape is not None and (shape.sets or shape.tokens):
-                state = _take(shape, state)
+                state = take(shape, state)
         for placement in blocked:
             state |= self._bits(placement)
         return state
@@ -122,7 +103,7 @@ class ProfileTable:
 
     def taking(self, state: int, shape: Shape, placement: Placement) -> int:
         """State after one more instance."""
-        return _take(shape, state | self._bits(placement))
+        return take(shape, state | self._bits(placement))
 
     def _bits(self, placement: Placement) -> int:
         bits = self._placed.get(placement)
@@ -144,7 +125,7 @@ class ProfileTable:
         """
         known = self._rooms.get(taken)
         if known is None:
-            known = sum(size * _most(masks, taken) for masks, size in self._valued)
+            known = sum(size * most_disjoint(masks, taken) for masks, size in self._valued)
             _remember(self._rooms, taken, known)
         return known
 
@@ -200,7 +181,7 @@ class ProfileTable:
         if known is None:
             known = 0
             if not state & shape.needs_clear:
-                known = _most(_by_end(shape), state & self.slice_mask)
+                known = most_disjoint(masks_by_end(shape), state & self.slice_mask)
                 if shape.tokens:
                     known = min(known, (shape.tokens & ~state).bit_count())
                 if shape.sets & shape.needs_clear:
@@ -307,51 +288,6 @@ def _signature(profile: ProfileCapability) -> tuple[object, ...]:
         profile.attribute,
         tuple(sorted(profile.placements)),
     )
-
-
-def _shapes(profiles: Sequence[ProfileCapability], grid: int) -> Iterable[Shape]:
-    """Give the limited profiles their bits above the memory slices and the starts."""
-    flow, some, all_engines = (1 << (2 * grid + bit) for bit in range(3))
-    reached = 2 * grid + 3
-    engines_matter = any(profile.attribute == _ALL_ENGINES for profile in profiles)
-    for index, profile in enumerate(profiles):
-        placements = tuple(sorted(profile.placements))
-        masks = tuple(placement.mask for placement in placements)
-        needs_clear = sets = tokens = 0
-        if profile.attribute in _EXTENDED_ENGINES:
-            needs_clear, sets = flow, flow
-        if engines_matter and profile.attribute == _ALL_ENGINES:
-            needs_clear |= some | all_engines
-            sets |= all_engines
-        elif engines_matter and profile.attribute != _NO_ENGINES:
-            needs_clear |= all_engines
-            sets |= some
-        limit = profile.instance_limit
-        if limit is not None and limit < len(placements):
-            tokens = ((1 << limit) - 1) << reached
-            reached += limit
-        size = max((placement.size for placement in placements), default=0)
-        yield Shape(index, profile, placements, masks, size, needs_clear, sets, tokens)
-
-
-def _take(shape: Shape, state: int) -> int:
-    free = shape.tokens & ~state
-    return state | shape.sets | (free & -free)
-
-
-def _by_end(shape: Shape) -> tuple[int, ...]:
-    ends = sorted(shape.placements, key=lambda placement: (placement.end, placement.start))
-    return tuple(placement.mask for placement in ends)
-
-
-def _most(masks_by_end: Sequence[int], taken: int) -> int:
-    """Taking intervals by earliest end is optimal for disjoint intervals."""
-    count = 0
-    for mask in masks_by_end:
-        if not taken & mask:
-            taken |= mask
-            count += 1
-    return count
 
 
 Key = TypeVar("Key")

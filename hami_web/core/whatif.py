@@ -12,7 +12,8 @@ from hami_web.core.placement import Placement
 from hami_web.core.planning import OpenGpu
 from hami_web.core.request import Demand
 from hami_web.core.selection import Choice, Selection
-from hami_web.core.tables import ProfileTable, Shape
+from hami_web.core.shapes import Shape
+from hami_web.core.tables import ProfileTable
 
 _TRIED_MAX: Final = 14
 """Reservations of one GPU whose sets are all tried; no GPU known holds more than 8."""

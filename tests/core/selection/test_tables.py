@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hami_web.core.capability import ProfileCapability
 from hami_web.core.placement import Placement
-from hami_web.core.tables import ProfileTable, Shape, TableStore
+from hami_web.core.shapes import Shape
+from hami_web.core.tables import ProfileTable, TableStore
 from tests.boards import ALLOWED_A100, board
 
 MODELS = ("a100-sxm4-40gb", "a30", "h100-sxm5-80gb", "h200-sxm-141gb", "rtx-pro-6000-se")
