@@ -18,5 +18,6 @@ CALLS: dict[str, Callable[[MigDriver, str], object]] = {
     "destroy_gpu_instance": lambda driver, gpu: driver.destroy_gpu_instance(gpu, 0),
     "processes": lambda driver, gpu: driver.processes(gpu),
     "enable_mig_mode": lambda driver, gpu: driver.enable_mig_mode(gpu),
+    "guest": lambda driver, gpu: driver.guest(gpu),
     "remaining_capacity": lambda driver, gpu: driver.remaining_capacity(gpu, 19),
 }
