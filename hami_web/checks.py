@@ -44,12 +44,12 @@ def check_tls_files(app_configs: Any = None, **_options: Any) -> Sequence[CheckM
 @register()
 def check_signing_keys(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E003: a key file that is named must be readable and hold keys."""
-    if settings.SIGNING_KEY_FILE is None:
+    if settings.SIGNING_KEYS is None:
         return []
     try:
-        KeyFile(settings.SIGNING_KEY_FILE)
+        KeyFile(settings.SIGNING_KEYS)
     except InvalidSigningKey as error:
-        return [Error(str(error), hint="See HAMI_SIGNING_KEY_FILE.", id="hami.E003")]
+        return [Error(str(error), hint="See HAMI_SIGNING_KEYS.", id="hami.E003")]
     return []
 
 

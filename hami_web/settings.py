@@ -125,6 +125,8 @@ NAMESPACE = _text("HAMI_NAMESPACE", "hami-system")
 POD_NAME = _text("HAMI_POD_NAME")
 # Off only where no second extender can exist.
 LEADER_ELECTION = _flag("HAMI_LEADER_ELECTION", "true")
+# A leader that is silent for so long is followed by another replica.
+LEASE_SECONDS = int(_number("HAMI_LEASE_SECONDS", 10, least=3, most=120))
 # Calls to the API server in a second, and at once; binds go before everything else.
 KUBE_QPS = _number("HAMI_KUBE_QPS", 200, least=1, most=10_000)
 KUBE_BURST = int(_number("HAMI_KUBE_BURST", 400, least=2, most=20_000))
@@ -138,7 +140,7 @@ EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
 # Longest time that /bind waits for the node; below kube-scheduler's httpTimeout (30 s).
 BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
 # Keys that sign reservations, one a line; read again when it changes. Empty: unsigned.
-SIGNING_KEY_FILE = _path("HAMI_SIGNING_KEY_FILE")
+SIGNING_KEYS = _path("HAMI_SIGNING_KEYS")
 # Section "scheduling" of the cluster's policy file; checked where it is used.
 SCHEDULING_POLICY = _policy_section("HAMI_POLICY_FILE", "scheduling")
 # Section "admission" of the same file.

@@ -81,16 +81,16 @@ def _admission(runtime: Runtime) -> Admission:
 def _election() -> Election | None:
     if not settings.LEADER_ELECTION:
         return None
-    return Election(settings.NAMESPACE, settings.POD_NAME)
+    return Election(settings.NAMESPACE, settings.POD_NAME, lease_s=settings.LEASE_SECONDS)
 
 
 def _keys() -> KeyFile | None:
-    if settings.SIGNING_KEY_FILE is None:
+    if settings.SIGNING_KEYS is None:
         return None
     try:
-        return KeyFile(settings.SIGNING_KEY_FILE)
+        return KeyFile(settings.SIGNING_KEYS)
     except InvalidSigningKey as error:
-        raise ImproperlyConfigured(f"HAMI_SIGNING_KEY_FILE: {error}") from error
+        raise ImproperlyConfigured(f"HAMI_SIGNING_KEYS: {error}") from error
 
 
 def _checked(parse: Callable[[object], _Policy], document: object) -> _Policy:

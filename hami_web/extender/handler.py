@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
@@ -27,8 +29,20 @@ class ExtenderHandler(WSGIHandler):
         super().__init__()
         self.close = close
         self.retire = retire
+        self._thread = threading.local()
         # Django takes a request's own URL configuration, which may be a hashable sequence.
         self.request_class = type("ExtenderRequest", (WSGIRequest,), {"urlconf": patterns})
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        """Answer, and remember for this thread whether the caller was sent away."""
+        response = super().__call__(environ, start_response)
+        self._thread.sent_away = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+        return response
+
+    @property
+    def sent_away(self) -> bool:
+        """True when this thread's last answer was 503: the caller should ask another replica."""
+        return bool(getattr(self._thread, "sent_away", False))
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         """Put the view resolution where the chain of middleware would be."""

@@ -9,7 +9,12 @@ from gunicorn.workers.gthread import ThreadWorker
 
 
 class ExtenderWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is untyped
-    """Lets another replica lead at once, while connections still wind down."""
+    """Lets another replica lead at once, and sends callers of a standby there."""
+
+    def handle_request(self, req: Any, conn: Any) -> bool:
+        """Close the connection after a 503: a kept one would lead to this replica for ever."""
+        keeps = bool(super().handle_request(req, conn))
+        return keeps and not self.wsgi.sent_away
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """SIGTERM: retire on a thread, since a signal handler must not wait."""

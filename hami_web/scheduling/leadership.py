@@ -89,8 +89,12 @@ class Election:
     pod: str = ""
     name: str = LEASE_NAME
     lease_s: int = 10
-    renew_every_s: float = 2.0
     look_every_s: float = 0.5
+
+    @property
+    def renew_every_s(self) -> float:
+        """Several tries fit in a Lease."""
+        return self.lease_s / 5
 
 
 class Elector:

@@ -20,9 +20,12 @@ from typing import Any
 
 import yaml
 from kubernetes import client, config
+from kubernetes.client.rest import ApiException
+from urllib3.exceptions import HTTPError
 
 from node_agent.nvml.simulated.lookups import GpuSpec
 from node_agent.nvml.simulated.node import SimulatedNode
+from tests.cluster.service import Service
 
 Instances = dict[tuple[str, int, int], str]
 """(GPU, start, size) to the MIG UUID."""
@@ -97,13 +100,16 @@ class Lab:
         self.work = work
         self.directory = work / "kube"
         self.port = free_port()
+        self.service = Service(free_port(), self._is_ready, self.port)
         self.metrics_port = free_port()
+        self._api_server: subprocess.Popen[bytes] | None = None
         self.node = SimulatedNode(work / "nvml")
-        self.extender = self._extender()
+        self.extender = self.replica("extender-a", self.port)
         self.agent = self._agent()
 
     def up(self) -> None:
         self.node.create([GpuSpec("a100-sxm4-40gb"), GpuSpec("a100-sxm4-40gb", id_map="swapped")])
+        (self.work / "signing-keys").write_text(f"k1 {_base64(os.urandom(32))}\n")
         scheduler = self.work / "kube-scheduler.yaml"
         scheduler.write_text(self._scheduler_config())
         with (self.work / "up.log").open("ab") as output:
@@ -120,6 +126,7 @@ class Lab:
         self._grant("extender.yaml", "hami-control-plane")
         self._grant("node-agent.yaml", "hami-node-agent")
         self.extender.start()
+        self.service.start()
         self.start_agent()
         wait_until("the extender is ready", self._extender_ready)
         self._register_webhook()
@@ -129,7 +136,10 @@ class Lab:
     def down(self) -> None:
         self.agent.stop()
         self.extender.stop()
+        self.service.stop()
         subprocess.run([self.kube / "down.sh", self.directory], check=False, timeout=120)
+        if self._api_server is not None:
+            self._api_server.wait(30)
 
     def restart_agent(self) -> None:
         """As a crash would: no clean-up, then a fresh process."""
@@ -151,6 +161,23 @@ class Lab:
                 return bool(answer.status == 200)
         except OSError:
             return False
+
+    def restart_api_server(self) -> None:
+        """Kill it and start it again with the same arguments, as its supervisor would."""
+        file = self.directory / "pid" / "apiserver"
+        pid = int(file.read_text())
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        os.kill(pid, signal.SIGKILL)
+        wait_until("its port is free", lambda: _refuses("127.0.0.1", 6443))
+        with (self.work / "apiserver.log").open("ab") as output:
+            self._api_server = subprocess.Popen(
+                arguments,
+                cwd=self.directory,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        file.write_text(str(self._api_server.pid))
 
     def restart_kubelet(self) -> None:
         subprocess.run([self.directory / "restart-kubelet"], check=True, timeout=60)
@@ -191,25 +218,29 @@ class Lab:
 
     def diagnosis(self) -> str:
         parts = [self.extender.tail(), self.agent.tail()]
-        for event in client.CoreV1Api().list_namespaced_event(NAMESPACE).items[-20:]:
-            about = event.involved_object.name
-            parts.append(f"{event.last_timestamp} {about} {event.reason}: {event.message}")
+        with suppress(ApiException, HTTPError):  # the cluster may be what broke
+            for event in client.CoreV1Api().list_namespaced_event(NAMESPACE).items[-20:]:
+                about = event.involved_object.name
+                parts.append(f"{event.last_timestamp} {about} {event.reason}: {event.message}")
         return "\n".join(parts)
 
-    def _extender(self) -> Process:
+    def replica(self, pod: str, port: int) -> Process:
+        """An extender as one Pod of its Deployment would run it."""
         pki = self.directory / "pki"
         return Process(
-            "extender",
+            pod,
             [sys.executable, "manage.py", "extender"],
             {
                 "DJANGO_SETTINGS_MODULE": "hami_web.settings",
                 "HAMI_KUBECONFIG": str(self.directory / "control-plane.conf"),
-                "HAMI_EXTENDER_LISTEN": f"127.0.0.1:{self.port}",
+                "HAMI_EXTENDER_LISTEN": f"127.0.0.1:{port}",
                 "HAMI_EXTENDER_TLS_CERT": str(pki / "serving.crt"),
                 "HAMI_EXTENDER_TLS_KEY": str(pki / "serving.key"),
-                "HAMI_POD_NAME": "extender-a",
+                "HAMI_POD_NAME": pod,
+                "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
+                "HAMI_TRUSTED_WRITERS": "hami-control-plane,hami-node-agent",
             },
-            self.work / "extender.log",
+            self.work / f"{pod}.log",
         )
 
     def _agent(self) -> Process:
@@ -224,6 +255,7 @@ class Lab:
                 "HAMI_SIMULATED_NVML": str(self.work / "nvml"),
                 "HAMI_LOG_FORMAT": "text",
                 "HAMI_METRICS_PORT": str(self.metrics_port),
+                "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
             },
             self.work / "agent.log",
         )
@@ -236,7 +268,7 @@ class Lab:
         names = {profile["schedulerName"] for profile in document["profiles"]}
         document["profiles"] += [{"schedulerName": name} for name in {"default-scheduler"} - names]
         (extender,) = document["extenders"]
-        extender["urlPrefix"] = f"https://localhost:{self.port}"
+        extender["urlPrefix"] = f"https://localhost:{self.service.port}"
         extender["enableHTTPS"] = True
         extender["tlsConfig"] = {"caFile": str(self.directory / "pki" / "ca.crt")}
         return yaml.safe_dump(document)
@@ -259,10 +291,18 @@ class Lab:
     def _extender_ready(self) -> bool:
         if not self.extender.runs:
             raise RuntimeError(self.extender.tail())
-        context = _trusting(self.directory / "pki" / "ca.crt")
+        return self._is_ready(self.port)
+
+    def _is_ready(self, port: int) -> bool:
+        return self.answers(port, "/readyz")
+
+    def answers(self, port: int, path: str) -> bool:
+        """Whether an extender answers 200 at this port."""
         try:
             with urllib.request.urlopen(
-                f"https://localhost:{self.port}/readyz", context=context, timeout=2
+                f"https://localhost:{port}{path}",
+                context=_trusting(self.directory / "pki" / "ca.crt"),
+                timeout=2,
             ) as answer:
                 return bool(answer.status == 200)
         except OSError:
@@ -281,10 +321,15 @@ class Lab:
         authority = (self.directory / "pki" / "ca.crt").read_bytes()
         for webhook in document["webhooks"]:
             webhook["clientConfig"] = {
-                "url": f"https://localhost:{self.port}/webhook",
+                "url": f"https://localhost:{self.service.port}/webhook",
                 "caBundle": _base64(authority),
             }
         client.AdmissionregistrationV1Api().create_mutating_webhook_configuration(document)
+
+
+def _refuses(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((host, port)) != 0
 
 
 def _trusting(authority: Path) -> Any:

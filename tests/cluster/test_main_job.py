@@ -73,7 +73,7 @@ def test_containers_get_their_own_devices_and_one_without_gpu_sees_none(
     records = realized("three")
     assert [(r["containerIndex"], r["profile"]) for r in records] == [(0, "1g.5gb"), (2, "2g.10gb")]
     assert environment(lab, pod, "c0") == records[0]["migUUID"]
-    assert environment(lab, pod, "c1") is None
+    assert environment(lab, pod, "c1") == "void"
     assert environment(lab, pod, "c2") == records[1]["migUUID"]
     assert_exist(lab, as_instances(records))
 
@@ -171,7 +171,9 @@ def test_memory_that_makes_no_sense_is_refused_when_the_pod_is_created(
     assert not lab.instances()
 
 
-def test_more_memory_than_any_gpu_has_leaves_the_pod_waiting_with_a_reason(lab: Lab) -> None:
-    pods.create("huge", Want(memory=50000))
-    assert "CardInsufficientMemory" in pods.unschedulable("huge")
+def test_more_memory_than_any_gpu_has_is_refused_with_the_sizes_there_are(lab: Lab) -> None:
+    with pytest.raises(ApiException) as caught:
+        pods.create("huge", Want(memory=500000))
+    assert "500000 MiB is not allowed" in str(caught.value.body)
+    assert "allowed: 1g." in str(caught.value.body)
     assert not lab.instances()

@@ -21,9 +21,9 @@ def replicas(start_extender, cluster):
     for name in ("a", "b"):
         pod = {"metadata": {"name": name}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
         cluster.create("/api/v1/namespaces/hami-system/pods", pod)
-    leader = start_extender(HAMI_POD_NAME="a")
+    leader = start_extender(HAMI_POD_NAME="a", HAMI_LEASE_SECONDS="3")
     leader.wait_ready()
-    standby = start_extender(HAMI_POD_NAME="b")
+    standby = start_extender(HAMI_POD_NAME="b", HAMI_LEASE_SECONDS="3")
     eventually(lambda: status(standby, "/readyz?standby=ok") == 200, 15)
     return leader, standby
 
@@ -49,8 +49,11 @@ def test_the_standby_answers_503_and_says_who_leads(replicas, cluster):
     code, text = standby.call("GET", "/readyz")
     assert code == 503
     assert b"this replica stands by; a_" in text
+    assert standby.connection.sock.recv(1) == b""  # the next call may reach the leader
+    standby.connection.close()
     body = json.dumps({"Pod": pod, "NodeNames": ["n1"]}).encode()
     assert standby.call("POST", "/filter", body)[0] == 503
+    standby.connection.close()
     assert leader.filter(pod, "n1")["NodeNames"] == ["n1"]
     assert standby.call("GET", "/healthz")[0] == 200
     eventually(lambda: (role(cluster, "a"), role(cluster, "b")) == ("leader", "follower"))
@@ -80,7 +83,6 @@ def test_a_stopped_leader_is_followed_within_two_seconds_with_what_it_bound(repl
     assert lease["spec"]["leaseTransitions"] == 1
 
 
-@pytest.mark.slow
 def test_a_silent_leader_is_followed_in_time_and_writes_nothing_when_it_wakes_up(replicas, cluster):
     leader, standby = replicas
     cluster.gpu_node("n1")
@@ -91,7 +93,7 @@ def test_a_silent_leader_is_followed_in_time_and_writes_nothing_when_it_wakes_up
     leader.signal_all(signal.SIGSTOP)
     try:
         eventually(lambda: status(standby, "/readyz") == 200, 15)
-        assert time.monotonic() - silent_since < 15
+        assert time.monotonic() - silent_since < 8
     finally:
         leader.signal_all(signal.SIGCONT)
     body = {"PodName": "job-1", "PodNamespace": "default", "PodUID": pod["metadata"]["uid"]}

@@ -13,7 +13,7 @@ from hami_web.cluster.errors import ClusterError, ServerFailed
 from hami_web.cluster.transport import Request, Transport
 from hami_web.simulator.identity import User
 from hami_web.simulator.server import write_kubeconfig
-from tests.extender.test_scheduling import eventually, wait_for_node
+from tests.extender.test_scheduling import wait_for_node
 
 WEBHOOK = Path(__file__).parent.parent.parent / "deploy" / "webhook.yaml"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -121,22 +121,12 @@ def test_a_refusal_reaches_the_user_in_words(webhook, cluster):
 
 
 def test_sizes_are_judged_by_what_the_cluster_has(extender, webhook, cluster):
-    pod = gpu_pod("job")
-    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "50000"
-    cluster.create(PODS.format("default"), pod)
     cluster.gpu_node("n1")
     wait_for_node(extender, cluster)
-    pod["metadata"]["name"] = "again"
-
-    def is_refused():
-        try:
-            cluster.create(PODS.format("default"), pod)
-        except ClusterError as error:
-            return "7g.40gb with 40320 MiB" in str(error)
-        cluster.delete_pod("again")
-        return False
-
-    eventually(is_refused, 8)
+    pod = gpu_pod("job")
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "50000"
+    with pytest.raises(ClusterError, match=r"7g\.40gb with 40320 MiB"):
+        cluster.create(PODS.format("default"), pod)
 
 
 def test_an_away_webhook_with_policy_ignore_lets_pods_through_unchanged(cluster):

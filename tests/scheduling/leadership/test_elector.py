@@ -266,9 +266,7 @@ def test_a_lease_that_someone_else_took_ends_the_term(replica, store):
 
 def test_the_thread_leads_and_stops(store):
     told = []
-    elector = Elector(
-        store, Election("hami-system", renew_every_s=0.01, look_every_s=0.01), on_change=told.append
-    )
+    elector = Elector(store, Election("hami-system", look_every_s=0.01), on_change=told.append)
     elector.start()
     assert elector.looked.wait(5)
     assert elector.term() is not None
