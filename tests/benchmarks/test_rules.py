@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
@@ -10,6 +12,7 @@ from hami_web.core.oracle import CapacityOracle
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.tables import ProfileTable
 from hami_web.scheduling.state import ClusterState, Held
+from tests.benchmarks.placement.clairvoyant import most_slices
 from tests.benchmarks.placement.mixes import MIXES, Arrival, full_rate, shares_of, stream
 from tests.benchmarks.placement.rules import RULES, Choice, Hami, Placer, hami_start, scored_start
 from tests.benchmarks.placement.simulation import run_blocking, run_queueing
@@ -146,6 +149,32 @@ def test_blocking_counts_what_was_refused_and_what_moving_would_have_placed() ->
     assert outcome.offered == [1, 1, 1, 2]
     assert outcome.accepted == [1, 1, 0, 1]
     assert outcome.avoidable == 1
+
+
+def test_the_clairvoyant_bound_is_above_every_feasible_choice() -> None:
+    oracle = CapacityOracle(TABLE)
+    rng = random.Random("clairvoyant")
+    for _ in range(20):
+        items = [Arrival(n, rng.randrange(4), rng.uniform(0.5, 6)) for n in range(9)]
+        best = max(feasible(items, oracle))
+        bound = most_slices(items, oracle, 1, reached=best, steps=200)
+        assert best <= bound + 1e-9
+        assert bound <= sum(TABLE.shapes[item.shape].memory_slices for item in items) + 1e-9
+
+
+def feasible(items: list[Arrival], oracle: CapacityOracle) -> Iterator[int]:
+    """Memory slices of every set of requests that one GPU can hold at every moment."""
+    for chosen in product((False, True), repeat=len(items)):
+        kept = [item for item, taken in zip(items, chosen, strict=True) if taken]
+        if all(fits_at(kept, item.time, oracle) for item in kept):
+            yield sum(TABLE.shapes[item.shape].memory_slices for item in kept)
+
+
+def fits_at(kept: list[Arrival], moment: float, oracle: CapacityOracle) -> bool:
+    counts = [0] * len(TABLE.shapes)
+    for item in kept:
+        counts[item.shape] += item.time <= moment < item.time + item.duration
+    return oracle.within(counts, 1)
 
 
 def test_queueing_starts_the_waiting_when_there_is_room() -> None:

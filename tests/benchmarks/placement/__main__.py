@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     headline(report, study, QUICK_LOADS if quick else HEADLINE_LOADS)
     at_fixed_loads(report, study)
     never_worse(report, study, "100 GPUs")
+    clairvoyant(report, Study(A100, 100, 1 if quick else 5, 3_000))
     queueing(report, Study(A100, 100, 1 if quick else 3, 12_000 if quick else 20_000))
     sizes(report, quick=quick)
     models(report, quick=quick)
@@ -101,6 +102,13 @@ def never_worse(
             worst_whole = min(worst_whole, ours.whole - theirs.whole)
     report.at_least(f"slices-minus-hami-worst[{name}]", worst_slices, 0)
     report.at_least(f"whole-gpus-minus-hami-worst[{name}]", worst_whole, 0)
+
+
+def clairvoyant(report: Report, study: Study) -> None:
+    """Against a bound for whoever knows every arrival and duration, and may refuse."""
+    for mix in LITERATURE:
+        report.progress(f"{mix}: clairvoyant bound at load 0.9")
+        report.at_least(f"of-clairvoyant-bound[{mix}]", study.of_clairvoyant(mix, 0.9), 0.97)
 
 
 def queueing(report: Report, study: Study) -> None:

@@ -8,6 +8,7 @@ from statistics import mean
 
 from hami_web.core.oracle import CapacityOracle
 from hami_web.core.tables import ProfileTable
+from tests.benchmarks.placement.clairvoyant import most_slices
 from tests.benchmarks.placement.mixes import (
     ALLOWLIST,
     Arrival,
@@ -73,6 +74,26 @@ class Study:
             ).mean_wait
             for seed in range(self.seeds)
         )
+
+    def of_clairvoyant(self, mix: str, load: float) -> float:
+        """Our accepted slices over a bound for anyone who knows the future, 3,000 requests."""
+        oracle = self._oracle(mix)
+        table, shares = oracle.table, shares_of(mix, oracle.table)
+        rate = load * full_rate(shares, oracle, self.gpus)
+        found = []
+        for seed in range(self.seeds):
+            arrivals = stream(shares, rate, 3_000, f"{mix} {load} clairvoyant {seed}")
+            offered = sum(table.shapes[arrival.shape].memory_slices for arrival in arrivals)
+            accepted = {
+                rule: run_blocking(
+                    RULES[rule](table, self.gpus, shares), table, arrivals, warm_up=0
+                ).slices
+                for rule in ("ours", "repack")
+            }
+            reached = accepted["repack"] * offered
+            most = most_slices(arrivals, oracle, self.gpus, reached=reached, steps=120)
+            found.append(accepted["ours"] * offered / most)
+        return mean(found)
 
     def load_at(self, rule: str, mix: str, accepted: float, loads: Sequence[float]) -> float:
         """The load at which so many slices are still accepted, between the loads that were run."""
