@@ -99,11 +99,13 @@ class Adoption:
         self.complete = False
         """False while some GPU could not be read: what is on it may have to be adopted yet."""
 
-    def run(self) -> AdoptionReport:
+    def run(self, *, anew: bool = False) -> AdoptionReport:
         """Adopt what is proven. Raises :class:`ClusterError` or :class:`DriverError` to try again.
 
-        After the first pass only what has no record yet and is proven now changes anything.
+        After the first pass only what has no record yet and is proven now changes anything, unless
+        all is to be judged ``anew``.
         """
+        self._first = self._first or anew
         node = self._cluster.node()
         pods = self._cluster.pods()
         claims = node_claims(pods.pods)

@@ -45,6 +45,7 @@ class Journal:
         self._load = load
         self._mutex = threading.Lock()
         self._records: dict[Owner, InstanceRecord] = {}
+        self._earlier: dict[Owner, InstanceRecord] = {}
         self.doubt = ""
         folder.mkdir(parents=True, exist_ok=True)
         self._read()
@@ -69,12 +70,25 @@ class Journal:
             if owner in self._records:
                 self._store({o: r for o, r in self._records.items() if o != owner})
 
+    def earlier(self) -> Mapping[Owner, InstanceRecord]:
+        """Realized records from before the last reboot or driver load: what existed once."""
+        with self._mutex:
+            return dict(self._earlier)
+
+    def forget_earlier(self) -> None:
+        """Whatever could be made of the earlier records was made."""
+        with self._mutex:
+            if self._earlier:
+                self._earlier = {}
+                self._store(self._records)
+
     def _store(self, records: Mapping[Owner, InstanceRecord]) -> None:
         document = {
             "version": _VERSION,
             "bootId": self._load.boot_id,
             "driverLoad": self._load.driver,
             "records": [_encode(records[owner]) for owner in sorted(records)],
+            "earlier": [_encode(self._earlier[owner]) for owner in sorted(self._earlier)],
         }
         try:
             write_durably(self._path, json.dumps(document, separators=(",", ":")))
@@ -93,23 +107,24 @@ class Journal:
         try:
             document = wire.as_object(json.loads(text), "journal")
             wire.as_integer(document.get("version"), "journal.version", least=1, most=_VERSION)
-            records = tuple(
-                _decode(wire.as_object(item, f"journal.records[{position}]"))
-                for position, item in enumerate(
-                    wire.as_array(document.get("records"), "journal.records")
-                )
-            )
+            records = _decode_all(document, "records")
+            earlier = _decode_all(document, "earlier")
         except (ValueError, RecursionError, InvalidField) as error:
             self._keep_aside(str(error))
             return
         load = DriverLoad(str(document.get("bootId")), str(document.get("driverLoad")))
-        if load != self._load:
-            logger.warning(
-                "%d records are from before a reboot or driver reload and prove nothing now",
-                len(records),
-            )
+        if load == self._load:
+            self._records, self._earlier = records, earlier
             return
-        self._records = {record.owner: record for record in records}
+        logger.warning(
+            "%d records are from before a reboot or driver reload and prove nothing now",
+            len(records),
+        )
+        self._earlier = earlier | {
+            owner: record
+            for owner, record in records.items()
+            if record.state is RecordState.REALIZED
+        }
 
     def _keep_aside(self, reason: str) -> None:
         aside = self._path.with_name(f"{_FILE}.malformed-{os.getpid()}-{self._path.stat().st_ino}")
@@ -131,6 +146,14 @@ def write_durably(path: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _decode_all(document: Mapping[str, object], key: str) -> dict[Owner, InstanceRecord]:
+    where = f"journal.{key}"
+    present = document.get(key, [] if key == "earlier" else None)
+    items = enumerate(wire.as_array(present, where))
+    records = (_decode(wire.as_object(item, f"{where}[{number}]")) for number, item in items)
+    return {record.owner: record for record in records}
 
 
 def _encode(record: InstanceRecord) -> dict[str, object]:

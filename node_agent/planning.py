@@ -162,17 +162,20 @@ def idle_gpus(
     return tuple(gpu for gpu in gpus if gpu not in used and not claims.in_doubt(gpu))
 
 
-def reserved_gpus(pods: Iterable[ObservedPod], resource: str) -> tuple[frozenset[str], str]:
-    """GPUs that Pods which are not over speak of in any form, MIG or not, and a doubt or "".
+def whole_gpus(
+    pods: Iterable[ObservedPod], claims: NodeClaims, resource: str
+) -> tuple[frozenset[str], str]:
+    """GPUs that Pods which are not over use without a MIG reservation on them; a doubt, or "".
 
     A Pod that asks for the resource and names no GPU may use any.
     """
+    reserved = {(claim.owner.pod_uid, claim.spec.gpu_uuid) for claim in claims.claims}
     named: set[str] = set()
     for pod in pods:
         if pod.over:
             continue
         own = _named_gpus(pod)
-        named |= own
+        named |= {uuid for uuid in own if (pod.uid, uuid) not in reserved}
         if not own and any(limits.get(resource, "0") != "0" for limits in pod.limits):
             return frozenset(named), f"Pod {pod.key} asks for {resource} and names no GPU"
     return frozenset(named), ""
@@ -214,11 +217,14 @@ def _decide(
         return _verdict(claim, Verdict.PRESERVE, None, "NVML does not know the GPU or profile")
     if exact is None:
         return _without_instance(claim, there)
-    if claim.identity is not None:
-        if identity_of(exact) == claim.identity:
-            return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
-        return _verdict(claim, Verdict.PRESERVE, exact, "NVML shows another identity")
     record = records.get(claim.owner)
+    if claim.identity is not None:
+        found = identity_of(exact)
+        if found == claim.identity:
+            return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
+        if record is not None and record.spec == spec and record.identity == found is not None:
+            return _verdict(claim, Verdict.ADOPT, exact, "made anew, and its annotation is old")
+        return _verdict(claim, Verdict.PRESERVE, exact, "NVML shows another identity")
     if record is None or record.spec != spec or record.state is RecordState.RECLAIMING:
         return _verdict(claim, Verdict.PRESERVE, exact, "an instance of unknown owner is there")
     if identity_of(exact) is None:

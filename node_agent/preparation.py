@@ -22,7 +22,7 @@ from node_agent.locks import Deadline
 from node_agent.metrics import AgentMetrics
 from node_agent.migmode import reason_not_to_ask
 from node_agent.nvml.ports import DriverError, DriverGpu, MigDriver
-from node_agent.planning import idle_gpus, other_owner, reserved_gpus
+from node_agent.planning import idle_gpus, other_owner, whole_gpus
 from node_agent.pods import PodList
 from node_agent.survey import Survey
 
@@ -61,34 +61,36 @@ class Preparation:
         self._metrics = metrics
         self._rules = rules
 
-    def run(self, report: AdoptionReport, doubt: str) -> None:
-        """Prepare what is idle. ``doubt`` is a reason, found earlier, to touch nothing.
+    def run(self, report: AdoptionReport, doubt: str) -> bool:
+        """Prepare what is idle; returns True when MIG mode was turned on somewhere.
 
-        Raises :class:`ClusterError` when the second list of Pods cannot be had.
+        ``doubt`` is a reason, found earlier, to touch nothing. Raises :class:`ClusterError` when
+        the second list of Pods cannot be had.
         """
         hardware = report.hardware
         occupied = {item.gpu_uuid for item in hardware.live}
         to_clean = [gpu for gpu in self._ours(hardware.gpus) if gpu.uuid in occupied]
         to_enable = self._to_enable(self._ours(hardware.others))
         if not to_clean and not to_enable:
-            return
-        named, unnamed = reserved_gpus(report.pods.pods, self._rules.resource)
+            return False
+        whole, unnamed = whole_gpus(report.pods.pods, report.claims, self._rules.resource)
         doubt = doubt or other_owner(report.node) or unnamed
         doubt = doubt or self._disagreement(report.pods, occupied)
         if doubt:
             self._metrics.skipped.labels("idle-preparation").inc()
             logger.warning("GPUs are left as they are: %s", doubt)
-            return
-        candidates = [*to_clean, *to_enable]
-        busy = self._busy(candidates) | named
-        uuids = [gpu.uuid for gpu in candidates]
-        idle = set(idle_gpus(uuids, report.claims, self._instances.records(), busy))
+            return False
+        used = self._busy([*to_clean, *to_enable]) | whole
+        uuids = [gpu.uuid for gpu in to_clean]
+        idle = set(idle_gpus(uuids, report.claims, self._instances.records(), used))
         for gpu in to_clean:
             if gpu.uuid in idle:
                 self._clean(gpu)
-        for gpu in to_enable:
-            if gpu.uuid in idle:
-                self._enable(gpu)
+        # With the mode off no reservation can have an instance: after a reboot it must come back.
+        ready = [gpu for gpu in to_enable if gpu.uuid not in used]
+        ready = [gpu for gpu in ready if not report.claims.in_doubt(gpu.uuid)]
+        enabled = [gpu.uuid for gpu in ready if self._enable(gpu)]
+        return bool(enabled)
 
     def _ours(self, gpus: Iterable[DriverGpu]) -> list[DriverGpu]:
         """GPUs that the policy lists and nobody excluded; others are none of our business."""
@@ -122,11 +124,12 @@ class Preparation:
         else:
             logger.info("removed %d instances of the idle GPU %s", removed, gpu.uuid)
 
-    def _enable(self, gpu: DriverGpu) -> None:
+    def _enable(self, gpu: DriverGpu) -> bool:
         try:
-            self._rules.idle.enable_mode(gpu, self._rules.held_by, Deadline(_SECONDS))
+            return self._rules.idle.enable_mode(gpu, self._rules.held_by, Deadline(_SECONDS))
         except (AgentError, DriverError) as error:
             logger.warning("MIG mode of %s could not be enabled: %s", gpu.uuid, error)
+            return False
 
     def _disagreement(self, first: PodList, occupied: Collection[str]) -> str:
         """Why a second list of Pods does not confirm the first, or an empty text."""

@@ -165,7 +165,7 @@ class Reclaimer:
     def _finish(
         self, records: Sequence[InstanceRecord], pods: Sequence[ObservedPod], claims: NodeClaims
     ) -> None:
-        """Add identities whose annotation patch was lost, from the records of realized ones."""
+        """Write identities whose annotation patch was lost, from the records of realized ones."""
         realized = {
             record.owner: record.identity
             for record in records
@@ -174,7 +174,7 @@ class Reclaimer:
         lost = {
             claim.owner.pod_uid
             for claim in claims.claims
-            if claim.identity is None and claim.owner in realized
+            if claim.owner in realized and claim.identity != realized[claim.owner]
         }
         for pod in pods:
             if pod.uid not in lost or pod.over or pod.uid == self._serving():

@@ -35,6 +35,7 @@ from node_agent.podwatch import PodWatch
 from node_agent.preparation import Preparation, Rules
 from node_agent.publisher import Publisher
 from node_agent.reclaimer import Reclaimer
+from node_agent.restoration import Restoration
 from node_agent.survey import Survey
 from node_agent.trust import Trust
 from node_agent.turn import PodFinder
@@ -92,14 +93,15 @@ class Session:
             serving=lambda: self._allocator.serving,
             events=parts.events,
         )
+        trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
+        self._restoration = Restoration(
+            parts.cluster, self._instances, trust, self._delivery, parts.events
+        )
         self._allocator = Allocator(
             parts.cluster,
             self._instances,
             self._reclaimer,
-            checks=Checks(
-                PodFinder(parts.cluster, config.node_name, config.resource_name),
-                Trust(config.signing_keys, accept_unsigned=config.accept_unsigned),
-            ),
+            checks=Checks(PodFinder(parts.cluster, config.node_name, config.resource_name), trust),
             delivery=self._delivery,
             events=parts.events,
         )
@@ -162,10 +164,7 @@ class Session:
         wait = _RETRY_FIRST_SECONDS
         while not stop.is_set():
             try:
-                report = self._adoption.run()
-                self._rebuild(report)
-                if self._parts.config.clean_idle_gpus:
-                    self._preparation.run(report, self._journal.doubt)
+                self._take_over()
             except DriverUnavailable:
                 raise
             except (AgentError, DriverError) as error:
@@ -177,6 +176,19 @@ class Session:
                 return True
         return False
 
+    def _take_over(self) -> None:
+        """Adopt, prepare what is idle, and make anew what a reboot took."""
+        report = self._adoption.run()
+        prepare = self._parts.config.clean_idle_gpus
+        if prepare and self._preparation.run(report, self._journal.doubt):
+            report = self._adoption.run(anew=True)
+        earlier = self._journal.earlier()
+        if earlier:
+            self._restoration.run(report, earlier)
+            if report.hardware.complete:
+                self._journal.forget_earlier()
+        self._rebuild(report)
+
     def _rebuild(self, report: AdoptionReport) -> None:
         hardware = report.hardware
         self._delivery.rebuild(self._instances.records(), hardware.live, complete=hardware.complete)
@@ -186,7 +198,11 @@ class Session:
         if self._adoption.complete:
             return
         try:
-            self._rebuild(self._adoption.run())
+            report = self._adoption.run()
+            self._restoration.run(report, self._journal.earlier())
+            if report.hardware.complete:
+                self._journal.forget_earlier()
+            self._rebuild(report)
         except DriverUnavailable:
             raise
         except (AgentError, DriverError) as error:

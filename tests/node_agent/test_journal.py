@@ -102,7 +102,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         ('"deviceIDs":["GPU-a-0"]', '"deviceIDs":null'),
         ('"migUUID":null', '"migUUID":"MIG-1"'),
         ('"records":[', '"records":[1,'),
-        ("}]}", "}]"),
+        ('"earlier":[]}', '"earlier":[]'),
     ],
 )
 def test_a_journal_with_one_bad_field_is_kept_aside(tmp_path: Path, old: str, new: str) -> None:
