@@ -139,6 +139,8 @@ EXTENDER_TLS_CERT = _path("HAMI_EXTENDER_TLS_CERT")
 EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
 # Longest time that /bind waits for the node; below kube-scheduler's httpTimeout (30 s).
 BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
+# HAMi's series under their older names, beside the new ones.
+LEGACY_METRICS = _flag("HAMI_LEGACY_METRICS")
 # Keys that sign reservations, one a line; read again when it changes. Empty: unsigned.
 SIGNING_KEYS = _path("HAMI_SIGNING_KEYS")
 # Section "scheduling" of the cluster's policy file; checked where it is used.

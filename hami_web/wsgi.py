@@ -59,7 +59,9 @@ def build_application() -> ExtenderHandler:
     views = ExtenderViews(runtime, _admission(runtime))
     runtime.start()
     return ExtenderHandler(
-        (*views.patterns(), metrics_pattern(runtime)), close=runtime.stop, retire=runtime.retire
+        (*views.patterns(), metrics_pattern(runtime, legacy=settings.LEGACY_METRICS)),
+        close=runtime.stop,
+        retire=runtime.retire,
     )
 
 

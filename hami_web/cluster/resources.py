@@ -17,6 +17,7 @@ from hami_web.cluster.views import (
     ObjectHead,
     ObjectList,
     PodView,
+    QuotaView,
     Status,
     WatchEvent,
 )
@@ -109,6 +110,11 @@ def pods(transport: Transport) -> Resource[PodView]:
 def nodes(transport: Transport) -> Resource[NodeView]:
     """All nodes."""
     return Resource(transport, "/api/v1/nodes", NodeView)
+
+
+def resource_quotas(transport: Transport) -> Resource[QuotaView]:
+    """All ResourceQuotas of the cluster."""
+    return Resource(transport, "/api/v1/resourcequotas", QuotaView)
 
 
 def leases(transport: Transport, namespace: str, label: str) -> Resource[LeaseView]:

@@ -226,6 +226,19 @@ class LeaseView(Struct, gc=False):
         return self.spec.lease_transitions or 0
 
 
+class QuotaSpec(Struct, gc=False):
+    """What a ResourceQuota limits."""
+
+    hard: dict[str, str | int] | None = None
+
+
+class QuotaView(Struct, gc=False):
+    """A ResourceQuota."""
+
+    metadata: ObjectMeta
+    spec: QuotaSpec = msgspec.field(default_factory=QuotaSpec)
+
+
 Item = TypeVar("Item")
 
 

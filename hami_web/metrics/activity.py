@@ -79,6 +79,12 @@ class SchedulingCollector(Collector):
         )
         yield _bind_queue(core.queue)
         yield _gauge("hami_scheduler_waiting_pods", "Refused Pods that wait.", len(core.waiting))
+        yield _rejections(core.decider)
+        yield _gauge(
+            "hami_scheduler_unsettled_binds",
+            "Binds of which it is not known yet whether they happened.",
+            len(core.binder.unsettled),
+        )
         woken = CounterMetricFamily(
             "hami_scheduler_woken_pods", "Waiting Pods woken when they fit."
         )
@@ -89,6 +95,17 @@ class SchedulingCollector(Collector):
     def describe(self) -> Iterable[Metric]:
         """Nothing at registration."""
         return ()
+
+
+def _rejections(decider: Decider) -> Metric:
+    family = CounterMetricFamily(
+        "hami_scheduler_filter_rejections",
+        "Nodes that were refused for a Pod, by reason.",
+        labels=("reason",),
+    )
+    for reason, count in sorted(decider.rejections.items()):
+        family.add_metric([reason], count)
+    return family
 
 
 def _bind_queue(queue: BindQueue) -> Metric:

@@ -32,6 +32,8 @@ class OccupancyCollector(Collector):
         yield from _usage(gpus)
         yield _instances(gpus)
         yield _reservations(gpus)
+        yield from _free(gpus)
+        yield _closed(snapshot)
 
     def describe(self) -> Iterable[Metric]:
         """Nothing at registration: the state may still be empty."""
@@ -166,4 +168,43 @@ def _reservations(gpus: _Gpus) -> Metric:
             counts[claim.phase] += 1
     for phase, count in counts.items():
         family.add_metric([str(phase)], count)
+    return family
+
+
+def _free(gpus: _Gpus) -> Iterator[Metric]:
+    """How many more instances of each profile fit, and how far the free slices are scattered."""
+    free = GaugeMetricFamily(
+        "hami_mig_free_placements",
+        "Instances of a profile that still fit on a GPU together.",
+        labels=("device_uuid", "node", "profile"),
+    )
+    scattered = GaugeMetricFamily(
+        "hami_mig_fragmentation_ratio",
+        "Share of a GPU's free memory slices that its largest free placement cannot use, 0 to 1.",
+        labels=("device_uuid", "node"),
+    )
+    for node, record in gpus:
+        if record.capability.mode != MODE_MIG:
+            continue
+        uuid = record.capability.uuid
+        largest = 0
+        for name, shape in record.table.by_name.items():
+            count = 0 if record.refusal else record.table.most(record.state, shape)
+            free.add_metric([uuid, node.name, name], count)
+            if record.table.best(record.state, shape) is not None:
+                largest = max(largest, record.capability.by_name[name].memory_slices)
+        left = record.free_memory_slices
+        scattered.add_metric([uuid, node.name], 1 - largest / left if left else 0)
+    yield free
+    yield scattered
+
+
+def _closed(snapshot: ClusterSnapshot) -> Metric:
+    """Nodes that take no new work, and why; GPUs of others that take none for a conflict."""
+    family = GaugeMetricFamily(
+        "hami_node_closed", "1 for a node that takes no new work.", labels=("node", "reason")
+    )
+    for name, node in sorted(snapshot.nodes.items()):
+        if node.closed is not None:
+            family.add_metric([name, str(node.closed)], 1)
     return family

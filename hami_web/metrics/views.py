@@ -8,15 +8,23 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from hami_web.metrics.activity import SchedulingCollector
+from hami_web.metrics.containers import ContainerCollector
+from hami_web.metrics.legacy import LegacyCollector
 from hami_web.metrics.occupancy import OccupancyCollector
+from hami_web.metrics.process import ProcessCollector
 from hami_web.scheduling.runtime import Runtime
 
 
-def metrics_pattern(runtime: Runtime) -> URLPattern:
-    """The address under which a scheduling core is measured."""
+def metrics_pattern(runtime: Runtime, *, legacy: bool = False) -> URLPattern:
+    """The address under which a scheduling core is measured; ``legacy`` adds HAMi's old names."""
     registry = CollectorRegistry()
-    registry.register(OccupancyCollector(runtime.state.snapshot))
-    registry.register(SchedulingCollector(runtime))
+    occupancy = OccupancyCollector(runtime.state.snapshot)
+    containers = ContainerCollector(runtime.state.snapshot, runtime.quotas.quotas)
+    for collector in (occupancy, containers, SchedulingCollector(runtime)):
+        registry.register(collector)
+    registry.register(ProcessCollector(runtime))
+    if legacy:
+        registry.register(LegacyCollector(occupancy, containers))
 
     def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)

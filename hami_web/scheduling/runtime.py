@@ -13,7 +13,7 @@ from typing import Any
 from hami_web.cluster.client import KubernetesClient, OfficialConnection
 from hami_web.cluster.pacing import Pace
 from hami_web.cluster.reflector import Reflector, Timing
-from hami_web.cluster.resources import leases, nodes, pods
+from hami_web.cluster.resources import leases, nodes, pods, resource_quotas
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_NAMESPACE, AGENT_LEASE_ROLE
@@ -30,7 +30,7 @@ from hami_web.scheduling.leadership import Election, Elector, Leadership, SolePr
 from hami_web.scheduling.nodelock import LockChanges, NodeLocks
 from hami_web.scheduling.readiness import Readiness
 from hami_web.scheduling.role_label import RoleLabel
-from hami_web.scheduling.sinks import NodeSink, PodSink
+from hami_web.scheduling.sinks import NodeSink, PodSink, QuotaSink
 from hami_web.scheduling.state import ClusterState
 from hami_web.scheduling.waiting import WaitingPods, Waker
 
@@ -84,6 +84,7 @@ class Runtime:
         self._lock_changes = changes = LockChanges()
         self.state = ClusterState(options.policy)
         self.agents = AgentLeases(self.state)
+        self.quotas = QuotaSink(self.state)
         self.waiting = WaitingPods()
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
         self.binder = Binder(
@@ -108,6 +109,7 @@ class Runtime:
             Reflector(
                 "leases", leases(transport, options.namespace, label), self.agents, timing=timing
             ),
+            Reflector("quotas", resource_quotas(transport), self.quotas, timing=timing),
             Reflector("nodes", nodes(transport), NodeSink(self.state, changes), timing=timing),
             Reflector("pods", pods(transport), pod_sink, timing=timing),
         )

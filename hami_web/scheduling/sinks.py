@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable
 
-from hami_web.cluster.views import NodeView, ObjectMeta, PodView
+from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
+from hami_web.core.errors import InvalidRequest
+from hami_web.core.quota import NamespaceQuota, parse_quota
 from hami_web.scheduling.nodelock import LockChanges
 from hami_web.scheduling.state import ClusterState
 from hami_web.scheduling.waiting import WaitingPods
+
+logger = logging.getLogger(__name__)
 
 
 class NodeSink:
@@ -44,6 +50,54 @@ class NodeSink:
 
     def _observe(self, node: NodeView) -> None:
         self._locks.observe(node.name, node.annotations.get(keys.NODE_LOCK, ""))
+
+
+class QuotaSink:
+    """ResourceQuotas for the state and, by name, for the metrics.
+
+    One that cannot be read limits nothing and is logged: another quota must not stop because of it.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+        self._quotas: dict[tuple[str, str], NamespaceQuota] = {}
+
+    def quotas(self) -> list[NamespaceQuota]:
+        """Those that limit GPU memory or cores."""
+        with self._lock:
+            return list(self._quotas.values())
+
+    def replace(self, items: Iterable[QuotaView], *, listed_at: float) -> None:  # noqa: ARG002
+        """Take a complete list."""
+        found = [quota for item in items if (quota := _read_quota(item)) is not None]
+        with self._lock:
+            self._quotas = {(quota.namespace, quota.name): quota for quota in found}
+        self._state.replace_quotas(found)
+
+    def put(self, item: QuotaView) -> None:
+        """Take one quota as it is now."""
+        quota = _read_quota(item)
+        if quota is None:
+            self.remove(item.metadata)
+            return
+        with self._lock:
+            self._quotas[quota.namespace, quota.name] = quota
+        self._state.set_quota(quota)
+
+    def remove(self, metadata: ObjectMeta) -> None:
+        """Forget a quota."""
+        with self._lock:
+            self._quotas.pop((metadata.namespace, metadata.name), None)
+        self._state.remove_quota(metadata.namespace, metadata.name)
+
+
+def _read_quota(item: QuotaView) -> NamespaceQuota | None:
+    try:
+        return parse_quota(item.metadata.namespace, item.metadata.name, item.spec.hard or {})
+    except InvalidRequest as error:
+        logger.warning("%s; it limits nothing", error)
+        return None
 
 
 class PodSink:

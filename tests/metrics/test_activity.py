@@ -32,10 +32,10 @@ def core():
     return SimpleNamespace(
         reflectors=(Watch(),),
         queue=BindQueue(most_waiting=4),
-        binder=SimpleNamespace(durations=Durations(), lock_waits=Durations()),
+        binder=SimpleNamespace(durations=Durations(), lock_waits=Durations(), unsettled=["x"]),
         waiting=["a", "b"],
         waker=SimpleNamespace(woken=7),
-        decider=SimpleNamespace(filter_durations=Durations()),
+        decider=SimpleNamespace(filter_durations=Durations(), rejections={"CardNotHealth": 3}),
     )
 
 
@@ -75,3 +75,9 @@ def test_watches_show_silence_lists_and_failures(core):
     assert ("hami_informer_list_age_seconds", ("resource", "pods")) not in found
     assert found["hami_informer_relists_total", ("resource", "pods")] == 3
     assert found["hami_informer_failures_total", ("resource", "pods")] == 2
+
+
+def test_refusals_are_counted_by_reason_and_open_binds_are_shown(core):
+    found = scrape(core)
+    assert found["hami_scheduler_filter_rejections_total", ("reason", "CardNotHealth")] == 3
+    assert found["hami_scheduler_unsettled_binds",] == 1
