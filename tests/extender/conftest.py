@@ -37,7 +37,12 @@ class Extender:
         headers = {"Content-Type": "application/json"}
         self.connection.request(method, path, body=body, headers=headers)
         answer = self.connection.getresponse()
-        return answer.status, answer.read()
+        found = answer.status, answer.read()
+        if answer.status == 503:
+            # Who is sent away must be free to reach another replica with the next call.
+            assert self.connection.sock is None or self.connection.sock.recv(1) == b""
+            self.connection.close()
+        return found
 
     def post(self, path, document):
         status, body = self.call("POST", path, json.dumps(document).encode())

@@ -49,11 +49,8 @@ def test_the_standby_answers_503_and_says_who_leads(replicas, cluster):
     code, text = standby.call("GET", "/readyz")
     assert code == 503
     assert b"this replica stands by; a_" in text
-    assert standby.connection.sock.recv(1) == b""  # the next call may reach the leader
-    standby.connection.close()
     body = json.dumps({"Pod": pod, "NodeNames": ["n1"]}).encode()
     assert standby.call("POST", "/filter", body)[0] == 503
-    standby.connection.close()
     assert leader.filter(pod, "n1")["NodeNames"] == ["n1"]
     assert standby.call("GET", "/healthz")[0] == 200
     eventually(lambda: (role(cluster, "a"), role(cluster, "b")) == ("leader", "follower"))
