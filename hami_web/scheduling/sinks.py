@@ -10,6 +10,7 @@ from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quota import NamespaceQuota, parse_quota
+from hami_web.scheduling.collection import settle
 from hami_web.scheduling.nodelock import LockChanges
 from hami_web.scheduling.state import ClusterState
 from hami_web.scheduling.waiting import WaitingPods
@@ -119,6 +120,7 @@ class PodSink:
         self._waiting.keep(pod.uid for pod in pods if _waits(pod))
         for pod in pods:
             self._adopt(pod)
+        settle()
 
     def put(self, item: PodView) -> None:
         """Take one Pod as it is now."""
