@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +19,8 @@ from hami_web.cluster.errors import ClusterError, Conflict, NotFound
 from hami_web.cluster.ports import ClusterWriter
 from hami_web.cluster.views import PodView
 from hami_web.core.annotations import POD_RETRY_AT
+from hami_web.core.errors import InvalidRequest
+from hami_web.core.request import parse_pod_request
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +34,8 @@ class Waiting:
 
     ``names`` are the nodes that the scheduler had left for it, None when this process was not
     asked about it. ``not_before_s`` on the clock spaces out the times it is woken. ``reason`` is
-    why it was refused last; it outlives the Pod's events.
+    why it was refused last; it outlives the Pod's events. Of Pods of one ``kind``, equal requests
+    with equal nodes left, none fits where another does not.
     """
 
     pod: PodView
@@ -40,6 +43,7 @@ class Waiting:
     arrival: int
     wakes: int = 0
     reason: str = ""
+    kind: Hashable = None
     not_before_s: float = 0.0
 
     @property
@@ -63,16 +67,22 @@ class WaitingPods:
             known = self._pods.get(pod.uid)
             if known is not None:
                 known.pod, known.names, known.reason = pod, names, reason
-            elif len(self._pods) < WAITING_MAX:
-                self._arrivals += 1
-                self._pods[pod.uid] = Waiting(pod, names, self._arrivals, reason=reason)
+                known.kind = _kind_of(pod, names)
+            else:
+                self._begin(pod, names, reason)
 
     def adopt(self, pod: PodView) -> None:
         """Remember a waiting Pod that this process was never asked about."""
         with self._lock:
-            if pod.uid not in self._pods and len(self._pods) < WAITING_MAX:
-                self._arrivals += 1
-                self._pods[pod.uid] = Waiting(pod, None, self._arrivals)
+            if pod.uid not in self._pods:
+                self._begin(pod, None, "")
+
+    def _begin(self, pod: PodView, names: tuple[str, ...] | None, reason: str) -> None:
+        if len(self._pods) < WAITING_MAX:
+            self._arrivals += 1
+            self._pods[pod.uid] = Waiting(
+                pod, names, self._arrivals, reason=reason, kind=_kind_of(pod, names)
+            )
 
     def drop(self, uid: str) -> None:
         """The Pod fits, is bound, or is gone."""
@@ -94,9 +104,17 @@ class WaitingPods:
         return len(self._pods)
 
 
+def _kind_of(pod: PodView, names: tuple[str, ...] | None) -> Hashable:
+    try:
+        request = parse_pod_request(pod.container_specs(), pod.annotations)
+    except InvalidRequest:
+        return pod.uid
+    return (pod.metadata.namespace, request, hash(names))
+
+
 @dataclass(frozen=True, slots=True)
 class WakeLimits:
-    """Bounds of one pass, in Pods and seconds."""
+    """Bounds of one pass: kinds tried, Pods woken, seconds."""
 
     tried_at_once: int = 200
     woken_at_once: int = 32
@@ -131,6 +149,9 @@ class Waker:
         self._give_up = give_up
         self._limits = limits or WakeLimits()
         self._clock = clock
+        self._hopeless: set[Hashable] = set()
+        """Kinds that did not fit in the turns of this round; a round visits every kind once."""
+        self._again = False
         self._changed = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="waker", daemon=True)
@@ -153,6 +174,7 @@ class Waker:
 
     def notice(self) -> None:
         """Occupancy changed; cheap, from any thread."""
+        self._again = True
         self._changed.set()
 
     def _run(self) -> None:
@@ -170,18 +192,32 @@ class Waker:
                 logger.exception("waking the waiting Pods")
 
     def _pass(self) -> float:
-        """Try those that may be woken; return the seconds until one more may be."""
+        """Try those that may be woken; return the seconds until one more may be.
+
+        However many wait, only so many kinds are tried and Pods woken at once; the round goes on
+        with those that were not reached.
+        """
+        if not self._hopeless:
+            self._again = False
         now = self._clock()
         every = self._waiting.in_order()
-        due = [waiting for waiting in every if waiting.not_before_s <= now]
-        left = self._limits.woken_at_once
-        for waiting in due[: self._limits.tried_at_once]:
-            if left == 0 or self._stopped.is_set():
+        tries, left = self._limits.tried_at_once, self._limits.woken_at_once
+        for waiting in every:
+            if waiting.not_before_s > now or waiting.kind in self._hopeless:
+                continue
+            if not tries or not left or self._stopped.is_set():
                 self._changed.set()
                 break
+            tries -= 1
             if self._fits(waiting):
                 self._wake(waiting)
                 left -= 1
+            else:
+                self._hopeless.add(waiting.kind)
+        else:
+            self._hopeless.clear()
+            if self._again:
+                self._changed.set()
         later = [waiting.not_before_s - now for waiting in every if waiting.not_before_s > now]
         return min([self._limits.idle_s, *later])
 

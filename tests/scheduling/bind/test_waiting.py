@@ -7,16 +7,18 @@ import time
 import pytest
 
 from hami_web.cluster.errors import NotFound, ServerFailed
-from hami_web.cluster.views import ObjectMeta, PodSpec, PodView
+from hami_web.cluster.views import Container, ObjectMeta, PodSpec, PodView, Resources
 from hami_web.core.annotations import POD_RETRY_AT
 from hami_web.scheduling.waiting import WaitingPods, WakeLimits, Waker
 
 QUICK = WakeLimits(gather_s=0.01, again_first_s=0.05, again_most_s=0.2, woken_at_once=2)
 
 
-def pod(name, priority=0, created="2026-09-21T14:13:20Z"):
+def pod(name, priority=0, created="2026-09-21T14:13:20Z", memory="4500"):
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory}
     meta = ObjectMeta(name, "team-a", f"uid-{name}", "1", created)
-    return PodView(meta, PodSpec(priority=priority))
+    containers = [Container("main", Resources(limits, limits))]
+    return PodView(meta, PodSpec(priority=priority, containers=containers))
 
 
 class Space:
@@ -28,9 +30,14 @@ class Space:
         self.woken = []
         self.given_up = []
         self.error = None
+        self.asked = 0
+        self.sizes = {"4500"}
 
     def fits(self, waiting):
+        self.asked += 1
         name = waiting.pod.metadata.name
+        if waiting.pod.spec.containers[0].resources.limits["nvidia.com/gpumem"] not in self.sizes:
+            return False
         if name not in self.held:
             if len(self.held) >= self.room:
                 return False
@@ -134,3 +141,38 @@ def test_a_pod_that_cannot_be_woken_holds_nothing(waiting, wake, error, left):
     wake(space, WakeLimits(gather_s=0.01)).notice()
     eventually(lambda: space.given_up == ["uid-a"])
     assert len(waiting) == left
+
+
+def test_a_storm_of_equal_pods_costs_one_try_more_than_fit_and_no_write_more(waiting, wake):
+    space = Space(room=3)
+    for number in range(1000):
+        waiting.add(pod(f"pod-{number}"), ("n1",))
+    waker = wake(space, WakeLimits(gather_s=0.01, again_first_s=60))
+    for _ in range(20):
+        waker.notice()
+        time.sleep(0.01)
+    eventually(lambda: len(space.woken) == 3)
+    passes = 21
+    assert space.asked <= 3 + passes
+    assert len(space.woken) == 3
+
+
+def test_many_kinds_that_do_not_fit_never_keep_one_that_does_from_its_turn(waiting, wake):
+    space = Space(room=1)
+    for number in range(50):
+        waiting.add(pod(f"big-{number}", priority=9, memory=str(40000 + number)), ("n1",))
+    waiting.add(pod("small"), ("n1",))
+    wake(space, WakeLimits(gather_s=0.001, tried_at_once=5)).notice()
+    eventually(lambda: space.woken == ["small"])
+
+
+def test_a_change_during_a_round_begins_another(waiting, wake):
+    space = Space(room=1)
+    for number in range(20):
+        waiting.add(pod(f"big-{number}", priority=9, memory=str(40000 + number)), ("n1",))
+    waker = wake(space, WakeLimits(gather_s=0.001, tried_at_once=5))
+    waker.notice()
+    eventually(lambda: space.asked > 5)
+    space.sizes.add("40000")
+    waker.notice()
+    eventually(lambda: space.woken == ["big-0"])
