@@ -96,16 +96,17 @@ class CdiFiles:
         except OSError as error:
             raise DeliveryFailure(f"the CDI file {path} cannot be removed: {error}") from error
 
-    def prune(self, existing: Collection[str]) -> None:
-        """Remove our files of instances that do not exist, and drafts of interrupted writes."""
+    def own(self) -> tuple[Path, ...]:
+        """Our files as they are now, drafts of interrupted writes among them."""
+        return tuple(sorted(self._folder.glob(f"{_PREFIX}*")))
+
+    def prune(self, found: Iterable[Path], existing: Collection[str]) -> None:
+        """Remove those of the files found before whose MIG UUID is not among the existing ones."""
         kept = {self._path(mig_uuid) for mig_uuid in existing}
-        for path in self._own():
+        for path in found:
             if path not in kept:
                 logger.info("removing %s, whose instance does not exist", path)
                 path.unlink(missing_ok=True)
-
-    def _own(self) -> Iterable[Path]:
-        return sorted(self._folder.glob(f"{_PREFIX}*"))
 
     def _path(self, mig_uuid: str) -> Path:
         return self._folder / f"{_PREFIX}{device_name(mig_uuid)}{_SUFFIX}"

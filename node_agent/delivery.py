@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,19 +74,28 @@ class Delivery:
             self._cdi.remove(record.identity.mig_uuid)
 
     def rebuild(
-        self, records: Iterable[InstanceRecord], live: Iterable[LiveInstance], *, complete: bool
+        self,
+        records: Callable[[], Sequence[InstanceRecord]],
+        live: Iterable[LiveInstance],
+        *,
+        complete: bool,
     ) -> None:
         """At a start: write every file anew, and remove those whose instance does not exist.
 
-        ``complete`` says that all GPUs could be read; without that nothing is removed.
+        ``complete`` says that all GPUs could be read; without that nothing is removed. A file that
+        is found, and whose instance was made since ``live`` was read, has its record by now.
         """
-        for record in records if self._strategy == CDI else ():
-            if record.state is RecordState.REALIZED and record.identity is not None:
-                self._rewrite(record, record.identity)
+        if self._strategy == CDI:
+            for record in records():
+                if record.state is RecordState.REALIZED and record.identity is not None:
+                    self._rewrite(record, record.identity)
         if not complete:
             return
+        found = self._cdi.own()
+        existing = {ci.mig_uuid for item in live for ci in item.compute_instances}
+        existing |= {r.identity.mig_uuid for r in records() if r.identity is not None}
         try:
-            self._cdi.prune({ci.mig_uuid for item in live for ci in item.compute_instances})
+            self._cdi.prune(found, existing)
         except OSError as error:
             logger.warning("CDI files of instances that are gone stay: %s", error)
 

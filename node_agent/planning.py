@@ -222,7 +222,9 @@ def _decide(
         found = identity_of(exact)
         if found == claim.identity:
             return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
-        if record is not None and record.spec == spec and record.identity == found is not None:
+        if record is not None and record.spec == spec and record.identity == found:
+            if found is None:
+                return _verdict(claim, Verdict.AWAIT, exact, "making it anew was interrupted")
             return _verdict(claim, Verdict.ADOPT, exact, "made anew, and its annotation is old")
         return _verdict(claim, Verdict.PRESERVE, exact, "NVML shows another identity")
     if record is None or record.spec != spec or record.state is RecordState.RECLAIMING:

@@ -20,8 +20,8 @@ from node_agent.errors import AgentError
 from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.nvml.ports import DriverError
-from node_agent.ownership import Claim, InstanceRecord, Owner
-from node_agent.planning import Verdict
+from node_agent.ownership import Claim, InstanceRecord, Owner, RecordState
+from node_agent.planning import AdoptionDecision, Verdict
 from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedPod
 from node_agent.reservations import realized_annotations
@@ -52,13 +52,13 @@ class Restoration:
     def run(self, report: AdoptionReport, earlier: Mapping[Owner, InstanceRecord]) -> None:
         """Make anew what ``earlier`` records show to have existed and Pods still count on."""
         pods = {pod.uid: pod for pod in report.pods.pods}
-        known = {record.owner for record in self._instances.records()}
+        current = {record.owner: record for record in self._instances.records()}
         for decision in report.decisions:
             claim = decision.claim
             record, pod = earlier.get(claim.owner), pods.get(claim.owner.pod_uid)
-            if decision.verdict is not Verdict.STALE or record is None or pod is None:
+            if record is None or pod is None or pod.deleting or record.spec != claim.spec:
                 continue
-            if record.spec == claim.spec and not pod.deleting and claim.owner not in known:
+            if _is_missing(decision, current.get(claim.owner)):
                 self._restore(pod, claim, record)
 
     def _restore(self, pod: ObservedPod, claim: Claim, record: InstanceRecord) -> None:
@@ -88,3 +88,11 @@ class Restoration:
         fresh = self._cluster.pod(pod.namespace, pod.name)
         if fresh is not None and fresh.uid == pod.uid:
             self._cluster.patch_pod(fresh, realized_annotations(fresh, {owner: identity}, None))
+
+
+def _is_missing(decision: AdoptionDecision, record: InstanceRecord | None) -> bool:
+    """True for an instance that is gone, and for one whose making anew was interrupted."""
+    if record is None:
+        return decision.verdict is Verdict.STALE
+    interrupted = record.state is RecordState.INTENT
+    return interrupted and decision.verdict in (Verdict.STALE, Verdict.AWAIT)

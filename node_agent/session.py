@@ -191,7 +191,7 @@ class Session:
 
     def _rebuild(self, report: AdoptionReport) -> None:
         hardware = report.hardware
-        self._delivery.rebuild(self._instances.records(), hardware.live, complete=hardware.complete)
+        self._delivery.rebuild(self._instances.records, hardware.live, complete=hardware.complete)
 
     def _adopt_late(self) -> None:
         """A GPU that could not be read at the start may carry instances of Pods that run."""

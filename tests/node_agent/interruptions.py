@@ -1,0 +1,321 @@
+"""Scenes in which an agent is killed at a call, and what must be true after the next start."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from hami_web.core import annotations as keys
+from tests.node_agent.lab import Lab, open_lab, wait_until
+
+QUIET = {"HAMI_DISCOVERY_SECONDS": "600", "HAMI_RECLAIM_SECONDS": "600"}
+ROOT = Path(__file__).parents[2]
+
+
+class Agents:
+    """Agent processes of one lab, forked by a zygote that many labs share."""
+
+    def __init__(self, zygote: subprocess.Popen[str], lab: Lab) -> None:
+        self._zygote = zygote
+        self._lab = lab
+        self.plan = lab.folder / "plan"
+        self.log = lab.folder / "agent.log"
+        self._pid = 0
+
+    def start(self) -> None:
+        lab = self._lab
+        environment = lab.environment | QUIET
+        environment |= {
+            "PATH": os.environ["PATH"],
+            "TEST_KILL_PLAN": str(self.plan),
+            "TEST_LOG": str(self.log),
+            "HAMI_DEVICE_LIST_STRATEGY": "cdi",
+            "HAMI_CDI_DIR": str(lab.folder / "cdi"),
+        }
+        assert self._zygote.stdin is not None
+        assert self._zygote.stdout is not None
+        self._zygote.stdin.write(json.dumps(environment) + "\n")
+        self._zygote.stdin.flush()
+        self._pid = int(self._zygote.stdout.readline())
+
+    def start_and_wait(self) -> None:
+        before = len(self._lab.kubelet.registrations)
+        self.start()
+        kubelet = self._lab.kubelet
+        try:
+            wait_until(lambda: len(kubelet.registrations) > before, "registered")
+            wait_until(lambda: kubelet.devices and self._lab.lease_holder(), "serves")
+        except AssertionError:
+            raise AssertionError(f"not ready:\n{self.log.read_text()[-4000:]}") from None
+
+    def arm(self, number: int, when: str) -> None:
+        draft = self.plan.with_suffix(".draft")
+        draft.write_text(json.dumps({"number": number, "when": when}))
+        draft.replace(self.plan)
+
+    def disarm(self) -> list[str]:
+        """Forget the plan; returns the calls that were made under it."""
+        self.plan.unlink(missing_ok=True)
+        calls = Path(f"{self.plan}.calls")
+        made = calls.read_text().splitlines() if calls.exists() else []
+        calls.unlink(missing_ok=True)
+        return made
+
+    @property
+    def alive(self) -> bool:
+        try:
+            state = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state != "Z"
+
+    def kill(self) -> None:
+        if self._pid and self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            wait_until(lambda: not self.alive, "killed")
+
+
+@contextmanager
+def open_zygote() -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.node_agent.zygote"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``prepare`` runs with an agent; ``act`` is interrupted; ``settle`` runs after the restart.
+
+    ``fresh`` scenes interrupt the start of an agent. ``done`` tells that an uninterrupted ``act``
+    has come to its end. ``settle`` gets the state that the scene is to end in, one of ``states``.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    prepare: Callable[[Lab], None]
+    act: Callable[[Lab], None]
+    done: Callable[[Lab], bool]
+    settle: Callable[[Lab, str], None]
+    fresh: bool = False
+    gpus: tuple[str, ...] = field(default=("a100-sxm4-40gb",))
+
+
+def cdi_files(lab: Lab) -> int:
+    return len(list((lab.folder / "cdi").glob("*")))
+
+
+def live_uuids(lab: Lab) -> set[str]:
+    return {
+        compute.mig_uuid
+        for gpu in lab.hardware.state().gpus
+        for instance in gpu.instances
+        for compute in instance.compute_instances
+    }
+
+
+def check_invariants(lab: Lab) -> None:
+    """True of every state at rest: neighbour and stranger untouched, nothing without an owner."""
+    assert {(0, 1), (1, 1)} <= set(lab.placements())
+    (kept,) = lab.reservations("neighbour")
+    assert kept.identity is not None
+    assert kept.identity.mig_uuid in live_uuids(lab)
+    records = {(r["gpuUUID"], r["start"], r["size"]) for r in lab.journal()}
+    foreign = {(lab.gpus[0], 1, 1)}
+    found = {(g.uuid, i.start, i.size) for g in lab.hardware.state().gpus for i in g.instances}
+    assert found == records | foreign
+    assert all(record["state"] == "realized" for record in lab.journal())
+    assert cdi_files(lab) == len(records)
+    half = [i for g in lab.hardware.state().gpus for i in g.instances if not i.compute_instances]
+    assert half == []
+
+
+def neighbours(lab: Lab) -> None:
+    lab.reserve("neighbour", [(0, "1g.5gb", 0, 1)])
+    lab.kubelet.allocate(lab.ids()[0])
+    lab.set_status("neighbour", "Running", "running")
+    lab.hardware.create_instance(0, "1g.5gb", 1)
+
+
+def with_reservation(lab: Lab) -> None:
+    neighbours(lab)
+    lab.reserve("job", [(0, "2g.10gb", 2, 2), (0, "3g.20gb", 4, 4)])
+
+
+def allocate(lab: Lab) -> None:
+    with suppress(grpc.RpcError):
+        lab.kubelet.allocate(*lab.ids(3)[1:], timeout=10)
+
+
+def settle_allocation(lab: Lab, state: str) -> None:
+    if state == "repeated":
+        lab.kubelet.allocate(*lab.ids(3)[1:])
+        identities = [item.identity for item in lab.reservations("job")]
+        assert {i.mig_uuid for i in identities if i} <= live_uuids(lab)
+        assert None not in identities
+        assert lab.annotations("job")[keys.POD_BIND_PHASE] == "success"
+        expected = [(0, 1), (1, 1), (2, 2), (4, 4)]
+    else:
+        if state == "failed":
+            lab.set_status("job", "Failed")
+        else:
+            lab.delete("job")
+        expected = [(0, 1), (1, 1)]
+    wait_until(lambda: lab.placements() == expected, f"settled: {lab.placements()}")
+    wait_until(lambda: not lab.node_annotation(keys.NODE_LOCK), "the lock is free")
+    wait_until(lambda: len(lab.journal()) == len(expected) - 1, "recorded")
+
+
+def with_running_job(lab: Lab) -> None:
+    with_reservation(lab)
+    lab.kubelet.allocate(*lab.ids(3)[1:])
+    lab.set_status("job", "Running", "running")
+
+
+def reclaimed(lab: Lab) -> bool:
+    return len(lab.journal()) == 1 and cdi_files(lab) == 1
+
+
+def settle_reclaim(lab: Lab, state: str) -> None:
+    wait_until(lambda: lab.placements() == [(0, 1), (1, 1)], "reclaimed")
+    wait_until(lambda: reclaimed(lab), "forgotten")
+
+
+def with_things_to_adopt(lab: Lab) -> None:
+    """One Pod whose annotation is lost, one that ended while the agent was away, a dirty GPU."""
+    neighbours(lab)
+    for name, start, number in (("lost", 2, 1), ("ended", 4, 2)):
+        lab.reserve(name, [(0, "2g.10gb", start, 2)])
+        before = dict(lab.annotations(name))
+        lab.kubelet.allocate(lab.ids(3)[number])
+        lab.set_status(name, "Running", "running")
+        if name == "lost":
+            (lab.folder / "before").write_text(json.dumps(before))
+
+
+def come_to_adopt(lab: Lab) -> None:
+    lab.annotate("lost", json.loads((lab.folder / "before").read_text()))
+    lab.delete("ended")
+    lab.hardware.create_instance(1, "3g.20gb", 0)
+
+
+def adopted(lab: Lab) -> bool:
+    done = lab.reservations("lost")[0].identity is not None
+    return done and lab.placements(0) == [(0, 1), (1, 1), (2, 2)] and len(lab.journal()) == 2
+
+
+def settle_adoption(lab: Lab, state: str) -> None:
+    wait_until(lambda: adopted(lab), "adopted")
+    wait_until(lambda: lab.placements(1) == [], "the idle GPU is clean")
+
+
+def reboot(lab: Lab) -> None:
+    lab.hardware.reboot()
+    lab.hardware.create_instance(0, "1g.5gb", 1)
+    if (lab.folder / "random").exists():
+        lab.hardware.set_options(uuids="random")
+
+
+def restored(lab: Lab) -> bool:
+    identities = [r.identity for name in ("job", "neighbour") for r in lab.reservations(name)]
+    there = {identity.mig_uuid for identity in identities if identity} <= live_uuids(lab)
+    return there and len(lab.placements()) == 4
+
+
+def settle_reboot(lab: Lab, state: str) -> None:
+    wait_until(lambda: restored(lab), f"made anew: {lab.placements()}")
+
+
+SCENES = (
+    Scene(
+        "allocate",
+        ("repeated", "failed", "deleted"),
+        with_reservation,
+        allocate,
+        lambda lab: not lab.node_annotation(keys.NODE_LOCK),
+        settle_allocation,
+    ),
+    Scene(
+        "reclaim",
+        ("gone",),
+        with_running_job,
+        lambda lab: lab.delete("job"),
+        reclaimed,
+        settle_reclaim,
+    ),
+    Scene(
+        "start",
+        ("adopted",),
+        with_things_to_adopt,
+        come_to_adopt,
+        adopted,
+        settle_adoption,
+        fresh=True,
+        gpus=("a100-sxm4-40gb", "a100-sxm4-40gb"),
+    ),
+    Scene(
+        "reboot",
+        ("same-uuid", "other-uuid"),
+        with_running_job,
+        reboot,
+        restored,
+        settle_reboot,
+        fresh=True,
+    ),
+)
+
+
+def play(
+    zygote: subprocess.Popen[str], scene: Scene, state: str, number: int, when: str
+) -> tuple[list[str], bool]:
+    """One row of the table; returns the calls that were made and whether the agent was killed."""
+    with open_lab(*scene.gpus) as lab:
+        agents = Agents(zygote, lab)
+        try:
+            agents.start_and_wait()
+            scene.prepare(lab)
+            if state == "other-uuid":
+                (lab.folder / "random").touch()
+            if scene.fresh:
+                agents.kill()
+                scene.act(lab)
+                agents.arm(number, when)
+                agents.start()
+            else:
+                agents.arm(number, when)
+                scene.act(lab)
+            wait_until(lambda: not agents.alive or scene.done(lab), f"{scene.name} ended")
+            # At rest the last calls may still be on their way; a kill there is one more row.
+            killed = not agents.alive
+            agents.kill()
+            calls = agents.disarm()
+            agents.start_and_wait()
+            scene.settle(lab, state)
+            check_invariants(lab)
+        except Exception:
+            print(f"{scene.name}/{state}: killed {when} call {number}\n{agents.log.read_text()}")
+            raise
+        finally:
+            agents.kill()
+    return calls, killed
