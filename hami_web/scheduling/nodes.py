@@ -107,6 +107,8 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
     )
     doubts = _doubts(gpus, pods)
     closed = published.closed
+    if closed is None and published.agent_alive is False:
+        closed = Reason.NODE_STALE
     if closed is None and doubts:
         closed = Reason.NODE_DOUBT
     return _record(published, gpus, (*published.doubts, *doubts), closed, version)
