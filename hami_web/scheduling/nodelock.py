@@ -27,6 +27,8 @@ EXPIRY = timedelta(minutes=5)
 """HAMi's fixed age after which a lock may be taken over."""
 UNBOUND_GRACE = timedelta(seconds=45)
 """A holder that is not bound this long after locking lost its bind (extender timeout: 30 s)."""
+SWEEP_AFTER = timedelta(seconds=10)
+"""Age of a lock before it is looked after beside the binds, which come and go faster."""
 RELEASE_ATTEMPTS = 4
 LOOK_AGAIN_S = 1.0
 """How long to trust that a watch would have told of a change."""
@@ -61,6 +63,11 @@ class LockChanges:
         self.observe(node, "")
         with self._condition:
             self._texts.pop(node, None)
+
+    def held(self) -> dict[str, str]:
+        """Lock annotations by node, as the watch showed them last."""
+        with self._condition:
+            return {node: text for node, text in self._texts.items() if text}
 
     def version(self, node: str) -> int:
         """Counts changes; read it before the state that is waited on."""
@@ -137,6 +144,26 @@ class NodeLocks:
                 return
         logger.warning("node %s: lock of %s/%s stays: conflicts", node, namespace, pod_name)
 
+    def sweep(self) -> None:
+        """Remove locks that no one needs any more and no bind has taken over. Errors are logged.
+
+        For locks of Pods that are gone and of binds that were cut off: a node without new binds
+        would keep them for ever. A lock that cannot be read is left to a person.
+        """
+        for node, text in self._changes.held().items():
+            try:
+                lock = _read(node, text)
+                if lock is None or self._age(lock) < SWEEP_AFTER or self._holder_needs(node, lock):
+                    continue
+                view = self._cluster.get_node(node)
+                if view.annotations.get(keys.NODE_LOCK, "") == text:
+                    self._cluster.annotate_node(view, {keys.NODE_LOCK: None})
+                    logger.info("node %s: removed the lock that was left: %s", node, text)
+            except (Conflict, NotFound):
+                continue
+            except (ClusterError, LockUnreadable) as error:
+                logger.warning("node %s: looking after its lock: %s", node, error)
+
     def _take(self, view: NodeView, pod: PodView) -> bool:
         """Write our lock over what was read; False if the node changed meanwhile."""
         # Never before the Pod's creation, even with a slow clock: see _is_over.
@@ -158,6 +185,10 @@ class NodeLocks:
         lock = _read(node, text)
         if lock is None or lock.held_by(pod.metadata.namespace, pod.metadata.name):
             return None
+        return self._holder_needs(node, lock)
+
+    def _holder_needs(self, node: str, lock: NodeLock) -> str | None:
+        """Say why a lock must stay with its holder, or None if it needs it no more."""
         if not lock.pod_name:
             return None if self._age(lock) > EXPIRY else "locked by an unnamed holder"
         holder = f"{lock.namespace}/{lock.pod_name}"

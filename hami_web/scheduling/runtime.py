@@ -87,10 +87,11 @@ class Runtime:
         self.quotas = QuotaSink(self.state)
         self.waiting = WaitingPods()
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
+        self._locks = NodeLocks(cluster, changes)
         self.binder = Binder(
             cluster,
             self.state,
-            NodeLocks(cluster, changes),
+            self._locks,
             self.queue,
             options=BindOptions(options.bind_wait_s, options.keys),
         )
@@ -222,7 +223,8 @@ class Runtime:
     def _settle(self) -> None:
         while not self._stopped.wait(SETTLE_EVERY_S):
             try:
-                if self.leadership.term() is not None:
+                if self.not_ready_because() is None:
                     self.binder.settle()
+                    self._locks.sweep()
             except Exception:
-                logger.exception("settling unclear binds")
+                logger.exception("settling unclear binds and locks")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
 from hami_web.cluster.errors import (
     Conflict,
     Forbidden,
+    MalformedAnswer,
     NotFound,
     OutcomeUnclear,
     ServerFailed,
+    Superseded,
     TooManyRequests,
+    Unreachable,
 )
 from hami_web.cluster.views import (
     Container,
@@ -118,10 +123,30 @@ def state(cluster):
     return state
 
 
+class Clock:
+    """The monotonic clock, and time that is added to it."""
+
+    def __init__(self):
+        self.added = 0.0
+
+    def __call__(self):
+        return time.monotonic() + self.added
+
+
 @pytest.fixture
-def bind(cluster, state):
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def binder(cluster, state, clock):
     locks = NodeLocks(cluster, LockChanges())
-    binder = Binder(cluster, state, locks, BindQueue(most_waiting=4), options=BindOptions(0.5))
+    queue = BindQueue(most_waiting=4)
+    return Binder(cluster, state, locks, queue, options=BindOptions(0.5), clock=clock)
+
+
+@pytest.fixture
+def bind(binder):
     return lambda order=ORDER: binder.bind(order)
 
 
@@ -139,7 +164,9 @@ def test_a_bound_pod_keeps_lock_and_claim_until_the_watch_shows_it(bind, cluster
     assert len(list(state.snapshot().claims())) == 1
 
 
-@pytest.mark.parametrize("error", [OutcomeUnclear("lost"), ServerFailed("etcd", 500)])
+@pytest.mark.parametrize(
+    "error", [OutcomeUnclear("lost"), ServerFailed("etcd", 500), MalformedAnswer("not JSON", 201)]
+)
 def test_an_unclear_write_that_happened_is_success(bind, cluster, error):
     cluster.outcomes, cluster.written = [error], {error}
     bind()
@@ -183,7 +210,10 @@ def test_a_pod_bound_here_by_someone_else_is_refused(bind, cluster, state):
     assert_nothing_is_left(cluster, state)
 
 
-@pytest.mark.parametrize("error", [Forbidden("no", 403), NotFound("gone", 404)])
+@pytest.mark.parametrize(
+    "error",
+    [Forbidden("no", 403), NotFound("gone", 404), Unreachable("down"), Superseded("no term")],
+)
 def test_a_refused_binding_leaves_nothing(bind, cluster, state, error):
     cluster.outcomes = [error]
     with pytest.raises(type(error)):
@@ -238,3 +268,96 @@ def test_a_busy_node_gives_the_hold_back(bind, cluster, state):
         bind()
     assert state.hold_of("uid-1") is None
     assert cluster.lock == "not a lock"
+
+
+@pytest.fixture
+def unsettled(bind, cluster):
+    """A bind whose every write and read went wrong; the Pod may be bound or not."""
+    cluster.outcomes = [OutcomeUnclear("lost")] * 4
+    cluster.reading_fails = 4
+    with pytest.raises(BindUnsettled):
+        bind()
+    cluster.reading_fails = 0
+
+
+def test_an_open_bind_that_happened_is_found_out(unsettled, binder, cluster, state):
+    cluster.set_bound("n1", {"hami.io/vgpu-node": "n1"})
+    binder.settle()
+    assert len(binder.unsettled) == 0
+    assert cluster.lock is not None
+    state.expire_holds()
+    assert state.hold_of("uid-1") is None
+
+
+def test_an_open_bind_stays_open_as_long_as_its_write_may_come(unsettled, binder, cluster, clock):
+    binder.settle()
+    clock.added += 50
+    binder.settle()
+    assert len(binder.unsettled) == 1
+    assert cluster.lock is not None
+
+
+def test_an_open_bind_that_did_not_happen_leaves_nothing(unsettled, binder, cluster, state, clock):
+    clock.added += 61
+    binder.settle()
+    assert len(binder.unsettled) == 0
+    assert_nothing_is_left(cluster, state)
+
+
+@pytest.mark.parametrize("replaced", [None, gpu_pod("uid-2")])
+def test_an_open_bind_of_a_pod_that_is_gone_leaves_nothing(
+    unsettled, binder, cluster, state, replaced
+):
+    cluster.pod = replaced
+    binder.settle()
+    assert len(binder.unsettled) == 0
+    assert_nothing_is_left(cluster, state)
+
+
+def test_a_second_try_of_an_open_bind_settles_it(unsettled, bind, binder, cluster):
+    bind()
+    assert len(binder.unsettled) == 0
+    assert cluster.pod.node_name == "n1"
+
+
+def test_a_second_try_that_fails_plainly_keeps_what_the_first_may_need(
+    unsettled, bind, binder, cluster, state
+):
+    cluster.outcomes = [Forbidden("no", 403)]
+    with pytest.raises(Forbidden):
+        bind()
+    assert len(binder.unsettled) == 1
+    assert cluster.lock is not None
+    assert state.hold_of("uid-1") is not None
+
+
+def test_a_node_whose_agent_died_since_the_decision_takes_no_binding(bind, cluster, state):
+    state.set_agent("n1", alive=False)
+    with pytest.raises(NoHold, match="node n1 takes no new work: NodeCapabilityStale"):
+        bind()
+    assert cluster.bindings == 0
+    assert_nothing_is_left(cluster, state)
+
+
+def test_a_gpu_that_vanished_since_the_decision_takes_no_binding(bind, cluster, state):
+    other = encode_registration(NodeCapability((a100_40gb("GPU-other"),)))
+    cluster.node.metadata.annotations["hami.io/node-nvidia-register"] = other
+    state.set_node(cluster.node)
+    with pytest.raises(NoHold, match="takes no new work"):
+        bind()
+    assert cluster.bindings == 0
+    assert state.hold_of("uid-1") is None
+
+
+def test_a_decision_of_an_earlier_term_is_not_bound(bind, cluster, state, monkeypatch):
+    lock = NodeLocks.acquire
+
+    def term_ends(self, node, pod, *, deadline):
+        lock(self, node, pod, deadline=deadline)
+        state.release_holds()
+
+    monkeypatch.setattr(NodeLocks, "acquire", term_ends)
+    with pytest.raises(NoHold, match="given up while it was being bound"):
+        bind()
+    assert cluster.bindings == 0
+    assert_nothing_is_left(cluster, state)

@@ -221,3 +221,56 @@ def test_a_lock_is_never_dated_before_its_pod():
     younger = pod("mine", node="", age_s=-30)
     locks(cluster).acquire("n1", younger, deadline=time.monotonic())
     assert cluster.lock == "2026-09-21T14:13:50Z,team-a,mine"
+
+
+def swept(cluster):
+    changes = LockChanges()
+    changes.observe("n1", cluster.lock or "")
+    locks(cluster, changes).sweep()
+    return cluster.lock is None
+
+
+def lock_of(name, age_s):
+    return f"{(NOW - timedelta(seconds=age_s)).strftime('%Y-%m-%dT%H:%M:%SZ')},team-a,{name}"
+
+
+def test_a_lock_whose_pod_is_gone_is_swept():
+    assert swept(Cluster(lock_of("gone", 11)))
+
+
+def test_a_lock_is_left_to_binds_for_a_while():
+    assert not swept(Cluster(lock_of("gone", 9)))
+
+
+@pytest.mark.parametrize(
+    ("holder", "age_s", "goes"),
+    [
+        (pod("job", node=""), 40, False),
+        (pod("job", node=""), 46, True),
+        (pod("job", bind_phase="allocating"), 7200, False),
+        (pod("job", bind_phase="success"), 11, True),
+        (pod("job", phase="Failed"), 11, True),
+        (pod("job", node="n2"), 11, True),
+        (ServerFailed("down", 500), 7200, False),
+    ],
+)
+def test_a_lock_is_swept_only_when_its_holder_needs_it_no_more(holder, age_s, goes):
+    cluster = Cluster(lock_of("job", age_s))
+    cluster.pods["team-a", "job"] = holder
+    if not isinstance(holder, Exception):
+        holder.metadata.creation_timestamp = (NOW - timedelta(seconds=age_s + 1)).isoformat()
+    assert swept(cluster) is goes
+
+
+@pytest.mark.parametrize("text", ["garbage", "a,b", "2026-09-21T14:13:20Z,a,b,c"])
+def test_a_lock_that_cannot_be_read_is_left_to_a_person(text):
+    assert not swept(Cluster(text))
+
+
+def test_a_lock_that_changed_hands_is_not_swept():
+    cluster = Cluster(lock_of("gone", 11))
+    changes = LockChanges()
+    changes.observe("n1", cluster.lock)
+    cluster.set(lock_of("next", 0))
+    locks(cluster, changes).sweep()
+    assert cluster.lock == lock_of("next", 0)

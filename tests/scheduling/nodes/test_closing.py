@@ -1,0 +1,66 @@
+"""Nodes that close and open again by their agents' Leases, through the whole state."""
+
+from __future__ import annotations
+
+import pytest
+
+from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.reasons import Reason
+from hami_web.scheduling.state import ClusterState, Held
+from tests.scheduling.state.cluster import a100s, bound, node, pod, request_of
+
+
+@pytest.fixture
+def state():
+    state = ClusterState(SchedulingPolicy())
+    state.set_node(node("n1", a100s("n1", 1)))
+    return state
+
+
+def choose(state, name="job"):
+    wanted = pod(name, 4000)
+    return state.filter(wanted, request_of(wanted), ["n1"])
+
+
+def test_a_dead_agents_node_takes_no_new_work_and_keeps_its_reservations(state):
+    answer = choose(state)
+    assert isinstance(answer, Held)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    state.set_agent("n1", alive=False)
+    assert choose(state, "next").reasons == {"n1": "NodeCapabilityStale"}
+    assert len(list(state.snapshot().claims())) == 1
+
+
+def test_a_hold_on_a_node_that_closed_is_not_repeated(state):
+    assert isinstance(choose(state), Held)
+    state.set_agent("n1", alive=False)
+    assert not isinstance(choose(state), Held)
+    assert list(state.snapshot().claims()) == []
+
+
+@pytest.mark.parametrize("alive", [True, None])
+def test_an_agent_that_is_back_opens_its_node(state, alive):
+    state.set_agent("n1", alive=False)
+    state.set_agent("n1", alive=alive)
+    assert isinstance(choose(state), Held)
+
+
+def test_a_node_that_is_seen_after_its_lease_is_closed_as_well(state):
+    state.set_agent("n2", alive=False)
+    state.set_node(node("n2", a100s("n2", 1)))
+    assert state.snapshot().nodes["n2"].closed is Reason.NODE_STALE
+
+
+def test_a_node_that_changes_stays_closed(state):
+    state.set_agent("n1", alive=False)
+    state.set_node(node("n1", a100s("n1", 2)))
+    assert state.snapshot().nodes["n1"].closed is Reason.NODE_STALE
+
+
+def test_a_closed_node_stays_closed_when_pods_leave_and_come(state):
+    answer = choose(state)
+    state.set_agent("n1", alive=False)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    assert state.snapshot().nodes["n1"].closed is Reason.NODE_STALE
+    state.remove_pod("job")
+    assert state.snapshot().nodes["n1"].closed is Reason.NODE_STALE
