@@ -200,6 +200,10 @@ def _quantity(spec: ContainerSpec, resource: str, most: int, unit: str) -> int |
     value = spec.quantity(resource)
     if value is None:
         return None
+    if isinstance(value, str) and len(value) < 10 and value.isascii() and value.isdigit():
+        number = int(value)  # by far the most frequent form
+        if number <= most:
+            return number
     return parse_whole(value, f"container {spec.name}: {resource}", most=most, unit=unit)
 
 

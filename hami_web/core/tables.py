@@ -65,6 +65,7 @@ class ProfileTable:
             (masks_by_end(shape), shape.memory_slices) for shape in plain or self.shapes
         )
         self._layout_mask = (1 << (2 * self.grid)) - 1
+        self._limited = any(shape.sets or shape.tokens for shape in self.shapes)
         self._placed: dict[Placement, int] = {}
         self._rooms: dict[int, int] = {}
         self._values: dict[int, int] = {}
@@ -84,10 +85,10 @@ class ProfileTable:
         """
         state = 0
         for name, placement in instances:
-            shape = self.by_name.get(name)
             state |= self._bits(placement)
-            if shape is not None and (shape.sets or shape.tokens):
-                state = take(shape, state)
+            if self._limited:
+                shape = self.by_name.get(name)
+                state = state if shape is None else take(shape, state)
         for placement in blocked:
             state |= self._bits(placement)
         return state

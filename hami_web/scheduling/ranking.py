@@ -34,12 +34,23 @@ class Rankings:
         )
         self._canonical: dict[Demand, Demand] = {}
         self._first: dict[tuple[object, ...], Demand] = {}
+        self._last: tuple[PodRequest, SchedulingPolicy, RankIndex] | None = None
 
     def index(self, request: PodRequest, policy: SchedulingPolicy) -> RankIndex:
         """The index of a request under the cluster's policy and the Pod's own wishes.
 
         Raises :class:`InvalidRequest` for a wish that the policy does not know.
         """
+        same_tables = len(self._tables) == self._known_tables
+        if self._last is not None and same_tables:
+            asked, under, index = self._last
+            if under is policy and asked == request:  # Pods come in bursts of equals
+                return index
+        index = self._find(request, policy)
+        self._last = (request, policy, index)
+        return index
+
+    def _find(self, request: PodRequest, policy: SchedulingPolicy) -> RankIndex:
         rule = policy.rule_for(request)
         request = self._canonical_request(request)
         key = (request, rule, policy.upsize)

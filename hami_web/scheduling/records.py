@@ -168,6 +168,8 @@ def occupy(
     cordoned: bool,
 ) -> GpuRecord:
     """The record of a GPU with these claims; overlapping ones are conflicted, and so is the GPU."""
+    if not claims and not blocked:
+        return GpuRecord(capability, table, cordoned, (), (), 0, conflicted=False)
     taken = 0
     overlapping = 0
     for claim in claims:
@@ -182,8 +184,8 @@ def occupy(
             for c in claims
         ]
     state = table.state_of(
-        ((c.reservation.profile, c.reservation.placement) for c in claims),
-        (interval.placement for interval in blocked),
+        [(c.reservation.profile, c.reservation.placement) for c in claims],
+        [interval.placement for interval in blocked],
     )
     return GpuRecord(
         capability, table, cordoned, tuple(claims), blocked, state, conflicted=bool(overlapping)

@@ -16,7 +16,7 @@ EMPTY = b'{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}'
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET only."""
+    """Lists and watches; everything written is accepted and forgotten."""
 
     protocol_version = "HTTP/1.1"
     bodies: ClassVar[dict[str, bytes]] = {}
@@ -32,8 +32,17 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.forever.wait()
             return
-        body = self.bodies.get(url.path, EMPTY)
-        self.send_response(200)
+        self._answer(200, self.bodies.get(url.path, EMPTY))
+
+    def do_POST(self) -> None:
+        """Events, which nobody reads here."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(201, b"{}")
+
+    do_PATCH = do_POST  # noqa: N815 the name is http.server's
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -37,15 +37,16 @@ class Bare:
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", length)])
         return [body]
 
-    def retire(self) -> None:
-        """Called by the server's worker when it is told to end."""
-
     def close(self) -> None:
         self._runtime.stop()
 
 
 class BareServer(ExtenderServer):
-    """The shipped server with the bare callable."""
+    """The shipped server with the bare callable and gunicorn's own threaded worker."""
+
+    def load_config(self) -> None:
+        super().load_config()
+        self.cfg.set("worker_class", "gthread")
 
     def load(self) -> Any:
         runtime = Runtime(RuntimeOptions(kubeconfig=KUBECONFIG))
