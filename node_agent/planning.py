@@ -217,21 +217,25 @@ def _decide(
         return _verdict(claim, Verdict.PRESERVE, None, "NVML does not know the GPU or profile")
     if exact is None:
         return _without_instance(claim, there)
-    record = records.get(claim.owner)
-    if claim.identity is not None:
-        found = identity_of(exact)
-        if found == claim.identity:
-            return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
-        if record is not None and record.spec == spec and record.identity == found:
-            if found is None:
-                return _verdict(claim, Verdict.AWAIT, exact, "making it anew was interrupted")
-            return _verdict(claim, Verdict.ADOPT, exact, "made anew, and its annotation is old")
-        return _verdict(claim, Verdict.PRESERVE, exact, "NVML shows another identity")
-    if record is None or record.spec != spec or record.state is RecordState.RECLAIMING:
-        return _verdict(claim, Verdict.PRESERVE, exact, "an instance of unknown owner is there")
-    if identity_of(exact) is None:
+    found = identity_of(exact)
+    if claim.identity is not None and found == claim.identity:
+        return _verdict(claim, Verdict.ADOPT, exact, "annotation and NVML agree")
+    if not _is_ours(spec, records.get(claim.owner), found):
+        text = "an instance of unknown owner is there"
+        reason = text if claim.identity is None else "NVML shows another identity"
+        return _verdict(claim, Verdict.PRESERVE, exact, reason)
+    if found is None:
         return _verdict(claim, Verdict.AWAIT, exact, "creation was interrupted")
     return _verdict(claim, Verdict.ADOPT, exact, "created, and its annotation was lost")
+
+
+def _is_ours(
+    spec: InstanceSpec, record: InstanceRecord | None, found: RuntimeIdentity | None
+) -> bool:
+    """True when the owner's record is about just this instance, as far as both have come."""
+    if record is None or record.spec != spec or record.state is RecordState.RECLAIMING:
+        return False
+    return found is None or record.identity in (None, found)
 
 
 def _without_instance(claim: Claim, there: Sequence[LiveInstance]) -> AdoptionDecision:

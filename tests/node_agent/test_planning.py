@@ -227,6 +227,14 @@ def test_each_reservation_gets_the_verdict_its_facts_allow() -> None:
     assert decided(bare, None, there) is Verdict.PRESERVE
     reclaiming = replace(record, state=RecordState.RECLAIMING)
     assert decided(bare, reclaiming, there) is Verdict.PRESERVE
+    # Made anew after a reboot, with another UUID, and killed before the annotation was written.
+    intent = replace(record, state=RecordState.INTENT, identity=None)
+    old = replace(full, identity=RuntimeIdentity("MIG-0", 1, 0))
+    assert decided(old, record, there) is Verdict.ADOPT
+    assert decided(old, intent, there) is Verdict.ADOPT
+    assert decided(old, intent, half) is Verdict.AWAIT
+    assert decided(old, None, there) is Verdict.PRESERVE
+    assert decided(old, replace(record, identity=old.identity), there) is Verdict.PRESERVE
 
 
 def node(labels: dict[str, str], *resources: str) -> ObservedNode:
