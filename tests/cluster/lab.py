@@ -167,11 +167,13 @@ class Lab:
         file = self.directory / "pid" / "apiserver"
         pid = int(file.read_text())
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        program = Path(f"/proc/{pid}/exe").readlink()
         os.kill(pid, signal.SIGKILL)
         wait_until("its port is free", lambda: _refuses("127.0.0.1", 6443))
         with (self.work / "apiserver.log").open("ab") as output:
             self._api_server = subprocess.Popen(
                 arguments,
+                executable=program,
                 cwd=self.directory,
                 stdout=output,
                 stderr=output,
