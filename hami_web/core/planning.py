@@ -23,7 +23,6 @@ from hami_web.core.tables import ProfileTable
 
 _STEPS_MAX: Final = 4096
 """Most combinations of counts that are planned exactly; beyond, one kind after another."""
-_UNASKED: Final = (-1, -1)
 _OFFERS_MAX: Final = 1 << 15
 
 
@@ -53,7 +52,7 @@ class Planner:
         )
         self._guards = sum(GUARD << (FIELD * i) for i in range(len(kinds)))
         self._offers: dict[tuple[ProfileTable, int, int], tuple[Offer, ...]] = {}
-        self._singles: dict[ProfileTable, dict[int, tuple[int, int] | None]] = {}
+        self._singles: dict[ProfileTable, dict[int, Offer | None]] = {}
 
     def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
         """The cheapest plan on these GPUs of one node, or None when not all devices fit.
@@ -115,25 +114,31 @@ class Planner:
         return shapes if self.upsize else shapes[:1]
 
     def _plan_one(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
-        best: tuple[int, int] | None = None
-        chosen: OpenGpu | None = None
-        kept = self._singles
+        best: tuple[int, int] = (0, 0)
+        chosen: tuple[OpenGpu, Offer] | None = None
         for gpu in gpus:
-            by_state = kept.get(gpu.table)
-            if by_state is None:
-                by_state = kept[gpu.table] = {}
-            paid = by_state.get(gpu.state, _UNASKED)
-            if paid is _UNASKED or self._bound:
-                found = [(offer.level, offer.cost) for offer in self.offers(gpu)]
-                paid = by_state[gpu.state] = min(found, default=None)
-            if paid is not None and (best is None or paid < best):
-                best, chosen = paid, gpu
-        if chosen is None or best is None:
+            offer = self._cheapest(gpu)
+            if offer is not None:
+                paid = (offer.level, offer.cost)
+                if chosen is None or paid < best:
+                    best, chosen = paid, (gpu, offer)
+        if chosen is None:
             return None
-        offer = min(self.offers(chosen), key=lambda offer: (offer.level, offer.cost))
+        gpu, offer = chosen
         ((index, placement),) = offer.packing.placed
-        pick = Pick(0, chosen.capability, chosen.table.shapes[index], placement)
+        pick = Pick(0, gpu.capability, gpu.table.shapes[index], placement)
         return NodePlan(self.rule.node_rank(gpus, *best), (pick,))
+
+    def _cheapest(self, gpu: OpenGpu) -> Offer | None:
+        """The best place for one device on one GPU, whatever its NUMA node where none is bound."""
+        by_state = self._singles.get(gpu.table)
+        if by_state is None:
+            by_state = self._singles[gpu.table] = {}
+        if self._bound or gpu.state not in by_state:
+            by_state[gpu.state] = min(
+                self.offers(gpu), key=lambda offer: (offer.level, offer.cost), default=None
+            )
+        return by_state[gpu.state]
 
     def _within_bounds(self, gpus: Sequence[OpenGpu]) -> bool:
         return all(self._most(kind, gpus) >= kind.count for kind in self.kinds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from hami_web.core import annotations as keys
@@ -144,23 +145,54 @@ def parse_pod_request(
     Raises :class:`InvalidRequest` naming container, resource, value and what is allowed. A Pod
     without GPU resources gives a request without containers.
     """
-    profile = annotations.get(keys.POD_PROFILE, "").strip() or None
+    return _parse(
+        tuple(
+            (spec.name, tuple(spec.limits.items()), tuple(spec.requests.items()))
+            for spec in containers
+        ),
+        tuple(annotations.get(key, "") for key in _WISHES),
+    )
+
+
+_WISHES: Final = (
+    keys.POD_PROFILE,
+    keys.POD_MODE,
+    keys.POD_USE_GPU_TYPE,
+    keys.POD_NOUSE_GPU_TYPE,
+    keys.POD_USE_GPU_UUID,
+    keys.POD_NOUSE_GPU_UUID,
+    keys.POD_NUMA_BIND,
+    keys.POD_NODE_POLICY,
+    keys.POD_GPU_POLICY,
+    keys.POD_DEVICE_WEIGHTS,
+)
+_Values = tuple[tuple[str, str | int], ...]
+
+
+@lru_cache(maxsize=512)
+def _parse(
+    written: tuple[tuple[str, _Values, _Values], ...], wishes: tuple[str, ...]
+) -> PodRequest:
+    """Pods of one template are equal in all of this, and come by the hundred."""
+    containers = [ContainerSpec(name, dict(limits), dict(asks)) for name, limits, asks in written]
+    annotations = dict(zip(_WISHES, wishes, strict=True))
+    profile = annotations[keys.POD_PROFILE].strip() or None
     requests = (_container_request(index, spec, profile) for index, spec in enumerate(containers))
-    modes = _words(annotations.get(keys.POD_MODE, ""))
+    modes = _words(annotations[keys.POD_MODE])
     return PodRequest(
         container_count=len(containers),
         containers=tuple(request for request in requests if request is not None),
         selector=GpuSelector(
-            use_types=_lower_words(annotations.get(keys.POD_USE_GPU_TYPE, "")),
-            nouse_types=_lower_words(annotations.get(keys.POD_NOUSE_GPU_TYPE, "")),
-            use_uuids=frozenset(_words(annotations.get(keys.POD_USE_GPU_UUID, ""))),
-            nouse_uuids=frozenset(_words(annotations.get(keys.POD_NOUSE_GPU_UUID, ""))),
+            use_types=_lower_words(annotations[keys.POD_USE_GPU_TYPE]),
+            nouse_types=_lower_words(annotations[keys.POD_NOUSE_GPU_TYPE]),
+            use_uuids=frozenset(_words(annotations[keys.POD_USE_GPU_UUID])),
+            nouse_uuids=frozenset(_words(annotations[keys.POD_NOUSE_GPU_UUID])),
         ),
         accepts_mig=not modes or keys.MODE_MIG in modes,
         numa_bind=_flag(annotations, keys.POD_NUMA_BIND),
-        node_policy=annotations.get(keys.POD_NODE_POLICY, "").strip() or None,
-        gpu_policy=annotations.get(keys.POD_GPU_POLICY, "").strip() or None,
-        weights=annotations.get(keys.POD_DEVICE_WEIGHTS, "").strip() or None,
+        node_policy=annotations[keys.POD_NODE_POLICY].strip() or None,
+        gpu_policy=annotations[keys.POD_GPU_POLICY].strip() or None,
+        weights=annotations[keys.POD_DEVICE_WEIGHTS].strip() or None,
     )
 
 

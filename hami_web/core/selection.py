@@ -40,11 +40,13 @@ class Selection:
         self.request = request
         self._rule = rule
         self._upsize = upsize
+        self._accepts_all = request.selector == GpuSelector() and request.accepts_mig
         self._hami = (
             HamiPlanner(request.containers, rule, numa_bind=request.numa_bind, upsize=upsize)
             if isinstance(rule, HamiRule)
             else None
         )
+        self._unmet_reasons: dict[tuple[ProfileTable, int], Reason | None] = {}
         self._planners: dict[tuple[int | None, ...], tuple[Planner, tuple[int, ...]]] = {}
 
     def refusal(self, gpu: GpuCapability) -> Reason | None:
@@ -53,8 +55,7 @@ class Selection:
 
     def accepted(self, gpus: Sequence[OpenGpu]) -> Sequence[OpenGpu]:
         """The GPUs that the Pod accepts."""
-        selector = self.request.selector
-        if selector == _ANY_GPU and self.request.accepts_mig:
+        if self._accepts_all:
             return gpus
         return [gpu for gpu in gpus if self.refusal(gpu.capability) is None]
 
@@ -85,10 +86,12 @@ class Selection:
             return refusal
         if self._exclusive and gpu.state:
             return Reason.EXCLUSIVE
-        reasons = [
-            self._unmet(demand, gpu) for demand in {c.demand: None for c in self.request.containers}
-        ]
-        return None if None in reasons else reasons[0]
+        key = (gpu.table, gpu.state)
+        if key not in self._unmet_reasons:
+            demands = dict.fromkeys(container.demand for container in self.request.containers)
+            reasons = [self._unmet(demand, gpu) for demand in demands]
+            self._unmet_reasons[key] = None if None in reasons else reasons[0]
+        return self._unmet_reasons[key]
 
     def _best(self, gpus: Sequence[OpenGpu]) -> tuple[NodePlan | None, tuple[int, ...]]:
         if self._hami is not None:
@@ -174,9 +177,6 @@ def unaccepted(
     if not selector.accepts_uuid(gpu.uuid):
         return Reason.UUID_MISMATCH
     return None
-
-
-_ANY_GPU: Final = GpuSelector()
 
 
 def unsatisfied(demand: Demand, table: ProfileTable) -> Reason:

@@ -104,12 +104,19 @@ class Refused:
         if self.quota is not None or self.selection.request.devices != 1 or len(demands) != 1:
             return None
         (demand,) = demands
-        homes = {(gpu.node, gpu.gpu_uuid): gpu for gpu in self._housings()}
-        found = blockers_of_one(homes.values(), demand, enough=1)
+        able = {
+            table for table in {gpu.table for _, gpu in self._open()} if table.satisfying(demand)
+        }
+        if not able:
+            return None
+        housings = (
+            housing_of(record.name, gpu) for record, gpu in self._open() if gpu.table in able
+        )
+        found = blockers_of_one(housings, demand, enough=1)
         if found is None:
             return None
-        smaller = smaller_that_fits(homes.values(), demand)
-        return self._miss(found, smaller, demand, homes[found.node, found.gpu_uuid].table)
+        everywhere = (housing_of(record.name, gpu) for record, gpu in self._open())
+        return self._miss(found, smaller_that_fits(everywhere, demand), demand)
 
     def _detail(self, name: str) -> NodeRefusal:
         record = self.nodes.get(name)
@@ -134,13 +141,7 @@ class Refused:
                     if self.selection.refusal(gpu.capability) is None:
                         yield record, gpu
 
-    def _housings(self) -> Iterator[Housing]:
-        for record, gpu in self._open():
-            yield housing_of(record.name, gpu)
-
-    def _miss(
-        self, found: Blockers, smaller: Smaller | None, demand: Demand, table: ProfileTable
-    ) -> NearestMiss:
+    def _miss(self, found: Blockers, smaller: Smaller | None, demand: Demand) -> NearestMiss:
         (gpu,) = (
             gpu for gpu in self.nodes[found.node].open_gpus if gpu.capability.uuid == found.gpu_uuid
         )
@@ -154,7 +155,7 @@ class Refused:
             claims,
             gpu.blocked,
             smaller,
-            self._would_fit_rearranged(demand, table),
+            self._would_fit_rearranged(demand, gpu.table),
         )
 
     def _would_fit_rearranged(self, demand: Demand, table: ProfileTable) -> bool:
