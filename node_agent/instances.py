@@ -46,6 +46,16 @@ class Realized:
     created: bool
 
 
+class Observer:
+    """Hears of what was done; this one does nothing with it."""
+
+    def gone(self, record: InstanceRecord) -> None:
+        """An instance was seen gone and is about to be forgotten; an error keeps it on record."""
+
+    def took(self, operation: str, seconds: float) -> None:
+        """NVML took so long for ``create`` or ``destroy`` of one instance."""
+
+
 class InstanceManager:
     """All changes of instances on this node go through here. Thread-safe."""
 
@@ -55,14 +65,13 @@ class InstanceManager:
         journal: Journal,
         locks: GpuLocks,
         clock: Callable[[], float] = time.time,
-        gone: Callable[[InstanceRecord], None] = lambda _record: None,
+        observer: Observer | None = None,
     ) -> None:
-        """``gone`` is called for an instance that was seen gone, before it is forgotten."""
         self._driver = driver
         self._journal = journal
         self._locks = locks
         self._clock = clock
-        self._gone = gone
+        self._observer = observer or Observer()
 
     def records(self) -> tuple[InstanceRecord, ...]:
         """Every instance of ours, whatever its state."""
@@ -117,9 +126,11 @@ class InstanceManager:
             current = self._journal.get(record.owner)
             if current is None or current.spec != record.spec:
                 return
+            started = time.monotonic()
             try:
                 destroy_record(self._driver, current)
-                self._gone(current)
+                self._observer.took("destroy", time.monotonic() - started)
+                self._observer.gone(current)
             except (DriverError, InstanceBusy, InstanceUnverified, DeliveryFailure) as error:
                 self._mark_reclaiming(current, str(error))
                 raise
@@ -196,6 +207,7 @@ class InstanceManager:
             raise DeadlineExceeded(f"no time is left to create {claim.spec}")
         intent = self._record(claim, profile.profile_id, device_ids)
         self._journal.put(intent)
+        started = time.monotonic()
         try:
             live = self._driver.create_gpu_instance(
                 claim.spec.gpu_uuid, profile.profile_id, claim.spec.placement
@@ -207,6 +219,7 @@ class InstanceManager:
             raise
         try:
             self._driver.create_compute_instance(claim.spec.gpu_uuid, live.gpu_instance_id)
+            self._observer.took("create", time.monotonic() - started)
             identity = self._verify(claim.spec, live)
             if deadline.expired:
                 raise DeadlineExceeded(f"creating {claim.spec} took too long")

@@ -6,11 +6,12 @@ from collections import Counter as CodeCounts
 from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hami_web.core.blocked import BlockedInterval
 from node_agent.inventory import GpuProblem
+from node_agent.nvml.binding import ERRORS
 
 
 class AgentMetrics:
@@ -68,6 +69,14 @@ class AgentMetrics:
             registry=self.registry,
             buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
         )
+        self.instance_seconds = Histogram(
+            "hami_agent_instance_seconds",
+            "Time that NVML took to make or to destroy one GPU instance, by operation",
+            ["operation"],
+            registry=self.registry,
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+        )
+        self.registry.register(_NvmlErrors())
         self.gpus = Gauge(
             "hami_agent_gpus",
             "GPUs of the node, by whether they are offered",
@@ -105,10 +114,15 @@ class AgentMetrics:
     def _counter(self, name: str, text: str, label: str) -> Counter:
         return Counter(name, text, [label], registry=self.registry)
 
-    def watch_instances(self, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
-        """Report instances by state, counted when the metrics are read."""
+    def watch_instances(
+        self, count: Callable[[], Iterable[tuple[str, int]]], oldest: Callable[[], float]
+    ) -> None:
+        """Report instances by state, and for how long the oldest is being reclaimed.
+
+        Both are asked when the metrics are read.
+        """
         self.forget_instances()
-        self._instances = _Instances(count)
+        self._instances = _Instances(count, oldest)
         self.registry.register(self._instances)
 
     def forget_instances(self) -> None:
@@ -123,8 +137,11 @@ class AgentMetrics:
 
 
 class _Instances(Collector):
-    def __init__(self, count: Callable[[], Iterable[tuple[str, int]]]) -> None:
+    def __init__(
+        self, count: Callable[[], Iterable[tuple[str, int]]], oldest: Callable[[], float]
+    ) -> None:
         self._count = count
+        self._oldest = oldest
 
     def collect(self) -> Iterable[Metric]:
         family = GaugeMetricFamily(
@@ -134,4 +151,19 @@ class _Instances(Collector):
         )
         for state, number in self._count():
             family.add_metric([state], number)
+        yield family
+        yield GaugeMetricFamily(
+            "hami_agent_oldest_reclaim_seconds",
+            "Age of the oldest instance whose destroy is refused, 0 for none",
+            value=self._oldest(),
+        )
+
+
+class _NvmlErrors(Collector):
+    def collect(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(
+            "hami_agent_nvml_errors", "Failed NVML calls, by call and code", labels=["call", "code"]
+        )
+        for (function, code), number in ERRORS.items():
+            family.add_metric([function, str(code)], number)
         yield family

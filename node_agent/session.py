@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,11 +25,12 @@ from node_agent.eventwatch import EventWatch
 from node_agent.hardware import current_load
 from node_agent.holders import holders
 from node_agent.idle import IdleGpus
-from node_agent.instances import InstanceManager
+from node_agent.instances import InstanceManager, Observer
 from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
+from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances, missing_records
 from node_agent.podevents import PodEvents
 from node_agent.podwatch import PodWatch
@@ -59,6 +61,20 @@ class Parts:
     metrics: AgentMetrics
 
 
+class _Witness(Observer):
+    """Takes CDI files away with their instances, and times NVML."""
+
+    def __init__(self, delivery: Delivery, metrics: AgentMetrics) -> None:
+        self._delivery = delivery
+        self._metrics = metrics
+
+    def gone(self, record: InstanceRecord) -> None:
+        self._delivery.withdraw(record)
+
+    def took(self, operation: str, seconds: float) -> None:
+        self._metrics.instance_seconds.labels(operation).observe(seconds)
+
+
 class Session:
     """One NVML session's work. :meth:`run` returns when told to stop, raises when NVML is gone."""
 
@@ -78,7 +94,7 @@ class Session:
             driver,
             self._journal,
             locks,
-            gone=self._delivery.withdraw,
+            observer=_Witness(self._delivery, parts.metrics),
         )
         self._changed = threading.Event()
         self._ailments = Ailments(
@@ -130,7 +146,7 @@ class Session:
         """
         if not self._adopt(stop, ready):
             return
-        self._parts.metrics.watch_instances(self._count)
+        self._parts.metrics.watch_instances(self._count, self._oldest_reclaim)
         over = threading.Event()
         threads = [
             threading.Thread(
@@ -226,6 +242,12 @@ class Session:
                 if written
                 else min(_RETRY_MOST_SECONDS, config.discovery_seconds)
             )
+
+    def _oldest_reclaim(self) -> float:
+        """Seconds since the oldest refused destroy was asked for."""
+        records = self._instances.records()
+        since = [r.since for r in records if r.state is RecordState.RECLAIMING]
+        return max(0.0, time.time() - min(since)) if since else 0.0
 
     def _count(self) -> Iterable[tuple[str, int]]:
         """Instances by state, for the metrics; foreign ones only while NVML answers."""

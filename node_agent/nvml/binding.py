@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -61,6 +62,39 @@ _ERRORS: dict[int, type[DriverError]] = {
 }
 
 
+class ErrorCounts:
+    """How often each NVML call failed with each code in this process. Thread-safe.
+
+    Answers that mean "no" to a question are left out: probing for profiles that the GPU lacks, a
+    wait for events that none ended.
+    """
+
+    _PROBES = ("ProfileInfo", "GetMigMode", "GetVirtualizationMode")
+    _NO = frozenset(
+        {NvmlCode.NOT_SUPPORTED, NvmlCode.INVALID_ARGUMENT, NvmlCode.FUNCTION_NOT_FOUND}
+    )
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._counts: Counter[tuple[str, int]] = Counter()
+
+    def add(self, function: str, code: int) -> None:
+        """Count one failed call."""
+        probe = any(word in function for word in self._PROBES)
+        if code == NvmlCode.TIMEOUT or (probe and code in self._NO):
+            return
+        with self._mutex:
+            self._counts[function, code] += 1
+
+    def items(self) -> list[tuple[tuple[str, int], int]]:
+        """(function, code) with their number, sorted."""
+        with self._mutex:
+            return sorted(self._counts.items())
+
+
+ERRORS = ErrorCounts()
+
+
 def driver_error(code: int, function: str) -> DriverError:
     """Our error for an NVML code."""
     return _ERRORS.get(code, DriverError)(code, function, code_text(code))
@@ -75,6 +109,7 @@ def call_nvml(function: str, *arguments: Any) -> Any:
     except pynvml.NVMLLibraryMismatchError:
         # pynvml's own word, no NVMLError, for a function of that version being absent.
         code = NvmlCode.FUNCTION_NOT_FOUND
+    ERRORS.add(function, int(code))
     raise driver_error(code, function)
 
 
