@@ -227,13 +227,15 @@ class Lab:
             assert not thread.is_alive()
 
     @contextmanager
-    def agent_process(self, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
+    def agent_process(
+        self, command: Sequence[str] = (), **changes: str
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """An agent as a process of its own, ready to serve."""
         environment = {"PATH": os.environ["PATH"]} | self.environment | changes
         before = len(self.kubelet.registrations)
         with (self.folder / "agent.log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "node_agent"], env=environment, stderr=log
+                command or [sys.executable, "-m", "node_agent"], env=environment, stderr=log
             )
             try:
                 wait_until(
