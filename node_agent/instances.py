@@ -72,6 +72,7 @@ class InstanceManager:
         self._locks = locks
         self._clock = clock
         self._observer = observer or Observer()
+        self._profiles: dict[str, tuple[DriverProfile, ...]] = {}
 
     def records(self) -> tuple[InstanceRecord, ...]:
         """Every instance of ours, whatever its state."""
@@ -79,10 +80,7 @@ class InstanceManager:
 
     def profile_of(self, spec: InstanceSpec) -> DriverProfile:
         """The profile NVML knows for a spec. Raises :class:`CapabilityMismatch`."""
-        try:
-            profiles = self._driver.profiles(self._driver.gpu(spec.gpu_uuid).uuid)
-        except DriverNotFound as error:
-            raise CapabilityMismatch(f"GPU {spec.gpu_uuid} is not on this node") from error
+        profiles = self._profiles_of(spec.gpu_uuid)
         profile = next((p for p in profiles if p.name == spec.profile), None)
         if profile is None:
             names = ", ".join(p.name for p in profiles)
@@ -96,6 +94,18 @@ class InstanceManager:
                 f"legal: {legal}"
             )
         return profile
+
+    def _profiles_of(self, gpu_uuid: str) -> tuple[DriverProfile, ...]:
+        """Read once: they do not change while MIG mode is on and the driver stays loaded."""
+        known = self._profiles.get(gpu_uuid)
+        if known:
+            return known
+        try:
+            profiles = self._driver.profiles(self._driver.gpu(gpu_uuid).uuid)
+        except DriverNotFound as error:
+            raise CapabilityMismatch(f"GPU {gpu_uuid} is not on this node") from error
+        self._profiles[gpu_uuid] = profiles
+        return profiles
 
     def realize(self, claim: Claim, device_ids: tuple[str, ...], deadline: Deadline) -> Realized:
         """Return the claim's instance, made now if it is not there.
