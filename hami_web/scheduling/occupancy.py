@@ -122,15 +122,20 @@ class Occupants:
 
     def replace_pods(self, records: Iterable[PodRecord]) -> None:
         """Take a complete list of what Pods occupy; only nodes with a difference change."""
-        pods = {record.identity.uid: record for record in records}
         known = self._pods
-        touched = {record.node for uid, record in known.items() if pods.get(uid) != record}
-        touched.update(record.node for uid, record in pods.items() if uid not in known)
-        touched.update(
-            pods[uid].node
-            for uid, record in known.items()
-            if uid in pods and pods[uid].node != record.node
-        )
+        pods: dict[str, PodRecord] = {}
+        touched: set[str] = set()
+        for record in records:
+            uid = record.identity.uid
+            before = known.get(uid)
+            if before == record:
+                pods[uid] = before  # the one that the node's record refers to
+                continue
+            pods[uid] = record
+            touched.add(record.node)
+            if before is not None:
+                touched.add(before.node)
+        touched.update(record.node for uid, record in known.items() if uid not in pods)
         self._pods = pods
         self._pods_on = {}
         for uid, record in pods.items():

@@ -22,6 +22,7 @@ from hami_web.core.signature import KeyFile
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
+from hami_web.scheduling.condensing import CondensedPods
 from hami_web.scheduling.decider import Core, Decider
 from hami_web.scheduling.decisions import Fits, RefusedEverywhere
 from hami_web.scheduling.events import EventRecorder
@@ -112,7 +113,7 @@ class Runtime:
             ),
             Reflector("quotas", resource_quotas(transport), self.quotas, timing=timing),
             Reflector("nodes", nodes(transport), NodeSink(self.state, changes), timing=timing),
-            Reflector("pods", pods(transport), pod_sink, timing=timing),
+            Reflector("pods", CondensedPods(pods(transport)), pod_sink, timing=timing),
         )
         self.readiness = Readiness(self.leadership, self.reflectors)
         self._retiring = threading.Event()

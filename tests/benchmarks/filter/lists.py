@@ -1,4 +1,4 @@
-"""An API server that serves one list of nodes and one of Pods at once, and silent watches.
+"""An API server that serves the pages of nodes and Pods at once, and silent watches.
 
 ``python -m tests.benchmarks.filter.lists FOLDER`` prints its port and serves until killed.
 """
@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
     """Lists and watches; everything written is accepted and forgotten."""
 
     protocol_version = "HTTP/1.1"
-    bodies: ClassVar[dict[str, bytes]] = {}
+    pages: ClassVar[dict[str, list[bytes]]] = {}
     forever: ClassVar[threading.Event] = threading.Event()
 
     def do_GET(self) -> None:
@@ -32,7 +32,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self.forever.wait()
             return
-        self._answer(200, self.bodies.get(url.path, EMPTY))
+        pages = self.pages.get(url.path, [EMPTY])
+        self._answer(200, pages[int(parse_qs(url.query).get("continue", ["0"])[0])])
 
     def do_POST(self) -> None:
         """Events, which nobody reads here."""
@@ -52,15 +53,19 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing to tell."""
 
 
-def listed(path: Path) -> bytes:
-    """The pages of a file as one list."""
-    pages = [line.strip()[1:-1] for line in path.read_bytes().splitlines()]
-    return b'{"metadata":{"resourceVersion":"1"},"items":[' + b",".join(pages) + b"]}"
+def listed(path: Path) -> list[bytes]:
+    """The pages of a file, each with the token of the next."""
+    lines = [line.strip() for line in path.read_bytes().splitlines()]
+    return [
+        b'{"metadata":{"resourceVersion":"1","continue":"%s"},"items":%s}'
+        % (str(number).encode() if number < len(lines) else b"", line)
+        for number, line in enumerate(lines, 1)
+    ]
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    Handler.bodies = {
+    Handler.pages = {
         "/api/v1/nodes": listed(folder / "nodes.jsonl"),
         "/api/v1/pods": listed(folder / "pods.jsonl"),
     }
