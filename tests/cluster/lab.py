@@ -87,6 +87,12 @@ class Process:
     def runs(self) -> bool:
         return self._popen is not None and self._popen.poll() is None
 
+    @property
+    def threads(self) -> int:
+        if self._popen is None:
+            return 0
+        return len(list(Path(f"/proc/{self._popen.pid}/task").iterdir()))
+
     def tail(self, lines: int = 40) -> str:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return f"--- {self.name}\n" + "\n".join(text.splitlines()[-lines:])
@@ -191,6 +197,10 @@ class Lab:
             text = answer.read().decode()
         found = re.search(r'registrations_total\{outcome="success"\} ([0-9.]+)', text)
         return float(found[1]) if found else 0.0
+
+    def agent_threads(self) -> int:
+        """Threads of the agent's process now."""
+        return self.agent.threads
 
     def offered_devices(self) -> int:
         node = client.CoreV1Api().read_node(NODE)

@@ -203,6 +203,13 @@ class Lab:
     def journal(self) -> list[dict[str, Any]]:
         return json.loads((self.folder / "state/instances.json").read_text())["records"]
 
+    def journal_or_nothing(self) -> list[dict[str, Any]]:
+        """The journal's records, none when there is no journal."""
+        try:
+            return self.journal()
+        except FileNotFoundError:
+            return []
+
     @contextmanager
     def agent(self, **changes: str) -> Iterator[Agent]:
         """A whole agent in this process, ready to serve."""
