@@ -99,12 +99,13 @@ class HoldBook:
             if not entry.binding and entry.confirmed_at is None and entry.renewed_at <= limit
         ]
 
-    def confirmed_before(self, moment: float) -> list[str]:
-        """UIDs whose Binding was written before a moment, and that no watch has shown yet."""
+    def last_seen_before(self, moment: float) -> list[str]:
+        """UIDs of Pods that were last filtered, and last bound, before a moment."""
         return [
             uid
             for uid, entry in self._entries.items()
-            if entry.confirmed_at is not None and entry.confirmed_at < moment
+            if entry.renewed_at < moment
+            and (entry.confirmed_at is None or entry.confirmed_at < moment)
         ]
 
     def hold_times(self) -> Mapping[str, float]:

@@ -92,8 +92,8 @@ class ClusterState:
     def replace_pods(self, pods: Iterable[PodView], *, listed_at: float | None = None) -> None:
         """All Pods, after a complete list that was begun at ``listed_at`` of the state's clock.
 
-        A hold stays: its Pod may be younger than the list. Only one whose Binding was written
-        before the list began, and which the list does not show, has lost its Pod.
+        A hold stays while its Pod may be younger than the list. One whose Pod was filtered before
+        the list began, and bound if it was, and which the list does not show, has lost its Pod.
         """
         moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
         with undisturbed():
@@ -209,7 +209,7 @@ class ClusterState:
                 if ends:
                     self._holds.drop(uid)
             present = {uid for uid, _, _ in listed}
-            for uid in self._holds.confirmed_before(moment):
+            for uid in self._holds.last_seen_before(moment):
                 if uid not in present:
                     self._holds.drop(uid)
         records = [record for _, record, _ in listed if record is not None]

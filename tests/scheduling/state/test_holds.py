@@ -95,6 +95,18 @@ def test_a_confirmed_hold_ends_when_a_later_list_lacks_its_pod(
     assert isinstance(hold(state, "b"), Held)
 
 
+def test_a_hold_ends_when_a_later_list_lacks_its_pod(state: ClusterState, clock: Clock) -> None:
+    hold(state)
+    state.replace_pods([], listed_at=clock.now)
+    assert state.hold_of("a") is not None
+    clock.now += 1
+    state.replace_pods([pod("a", 40000)], listed_at=clock.now)
+    assert state.hold_of("a") is not None
+    state.replace_pods([], listed_at=clock.now)
+    assert state.hold_of("a") is None
+    assert isinstance(hold(state, "b"), Held)
+
+
 def test_a_young_hold_survives_a_complete_list(state: ClusterState) -> None:
     hold(state)
     state.replace_pods([])
