@@ -66,8 +66,10 @@ class Agent:
         )
         survey = Survey(policy, config.sysfs, config.excluded_gpus)
         condition = NodeCondition(cluster, config.node_name)
-        publisher = Publisher(cluster, self._inventory, survey, condition, self.metrics)
         self._events = PodEvents(cluster, config.node_name, self.metrics)
+        publisher = Publisher(
+            cluster, self._inventory, survey, condition, self.metrics, self._events
+        )
         self._parts = Parts(
             config, cluster, self._service, survey, publisher, self._events, self.metrics
         )

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from hami_web.core import annotations as keys
 from hami_web.core.blocked import BlockedInterval, encode_blocked
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
 from node_agent.cluster import Cluster
-from node_agent.condition import STOPPED, NodeCondition, verdict_on
+from node_agent.condition import STOPPED, NodeCondition, Verdict, verdict_on
+from node_agent.drift import Drift
 from node_agent.errors import ClusterError
 from node_agent.instances import InstanceManager
 from node_agent.inventory import Discovered, GpuProblem, Inventory
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, MigDriver
 from node_agent.ownership import InstanceRecord, RecordState
-from node_agent.planning import foreign_instances
-from node_agent.survey import Survey
+from node_agent.planning import foreign_instances, other_owner
+from node_agent.podevents import PodEvents, PodReference, Reason
+from node_agent.pods import ObservedNode
+from node_agent.survey import Reading, Survey
 
 logger = logging.getLogger(__name__)
 
 FOREIGN = "foreign instance"
-NOTHING = Discovered(NodeCapability(()))
+_DRIFT = "destroyed by another program"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one NVML session lets see. ``ailment`` says what is wrong with a GPU, or ""."""
+
+    driver: MigDriver
+    instances: InstanceManager
+    drift: Drift
+    ailment: Callable[[str], str]
 
 
 class Publisher:
@@ -36,37 +50,58 @@ class Publisher:
         survey: Survey,
         condition: NodeCondition,
         metrics: AgentMetrics,
+        events: PodEvents,
     ) -> None:
         self._cluster = cluster
         self._inventory = inventory
         self._survey = survey
         self._condition = condition
         self._metrics = metrics
+        self._events = events
 
-    def publish(
-        self, driver: MigDriver, instances: InstanceManager, ailment: Callable[[str], str]
-    ) -> bool:
-        """Look at the hardware and publish; ``ailment`` says what is wrong with a GPU, or "".
-
-        Returns False when the annotations could not be written and the pass must be repeated.
+    def publish(self, sight: Sight) -> bool:
+        """Returns False when the annotations could not be written and the pass must be repeated.
 
         Raises :class:`DriverUnavailable` when NVML is gone; then nothing is offered any more.
         """
         try:
-            reading = self._survey.read(driver, ailment)
+            reading = self._survey.read(sight.driver, sight.ailment)
         except DriverError as error:
             self.withdraw(f"NVML cannot be used: {error}", "NoDriver")
             if isinstance(error, DriverUnavailable):
                 raise
             return False
+        reading = self._without_drift(reading, sight.drift)
         # Records after the listing: an instance made in between has its record, and is not foreign.
-        blocked = blocked_intervals(reading.live, instances.records())
+        blocked = blocked_intervals(reading.live, sight.instances.records())
         self._metrics.show_blocked(blocked)
         self._offer(reading.discovered)
-        written = self._write(
-            encode_registration(reading.discovered.capability), encode_blocked(blocked)
-        )
-        return self._condition.show(verdict_on(reading.discovered)) and written
+        registration = encode_registration(reading.discovered.capability)
+        node = self._write(registration, encode_blocked(blocked))
+        shown = self._condition.show(self._verdict(reading.discovered, node))
+        return node is not None and shown
+
+    def _without_drift(self, reading: Reading, drift: Drift) -> Reading:
+        """Close GPUs on which another program destroyed instances, and tell their Pods."""
+        taken = drift.taken_away(reading.live, reading.read)
+        if not taken:
+            return reading
+        for record in taken:
+            pod = PodReference(record.namespace, record.pod_name, record.owner.pod_uid)
+            self._events.tell(pod, Reason.INSTANCE_LOST, f"{record.spec}: {_DRIFT}")
+        gpus = {record.spec.gpu_uuid for record in taken}
+        return reading.closed(gpus, f"an instance was {_DRIFT}; its Pod must be recreated", "Drift")
+
+    @staticmethod
+    def _verdict(discovered: Discovered, node: ObservedNode | None) -> Verdict:
+        """The node's condition; another owner of the layout is named where nothing worse is."""
+        verdict = verdict_on(discovered)
+        other = other_owner(node) if node is not None else ""
+        if not other:
+            return verdict
+        message = f"{verdict.message}; another owner of the MIG layout shows: {other}"
+        reason = "OtherOwner" if verdict.status == "True" else verdict.reason
+        return Verdict(verdict.status, reason, message)
 
     def shortcoming(self, *, written: bool) -> str:
         """What keeps the node from taking work after a pass, or an empty text."""
@@ -99,13 +134,17 @@ class Publisher:
                 names = ", ".join(profile.name for profile in gpu.profiles)
                 logger.info("offered: %s %s with %s", gpu.uuid, gpu.model, names)
 
-    def _write(self, registration: str, blocked: str | None) -> bool:
-        """Write what differs from what the node carries; HAMi's rule is to write on change only."""
+    def _write(self, registration: str, blocked: str | None) -> ObservedNode | None:
+        """Write what differs from what the node carries; HAMi's rule is to write on change only.
+
+        Returns the node, None when it could not be read or written.
+        """
         wanted = {keys.NODE_REGISTER: registration}
         if blocked is not None:
             wanted[keys.NODE_MIG_BLOCKED] = blocked
         try:
-            present = self._cluster.node().annotations
+            node = self._cluster.node()
+            present = node.annotations
             changed = {key: text for key, text in wanted.items() if present.get(key) != text}
             if changed.get(keys.NODE_MIG_BLOCKED) == "[]" and keys.NODE_MIG_BLOCKED not in present:
                 del changed[keys.NODE_MIG_BLOCKED]
@@ -115,8 +154,8 @@ class Publisher:
         except ClusterError as error:
             self._metrics.publications.labels("failed").inc()
             logger.warning("the node's annotations could not be written: %s", error)
-            return False
-        return True
+            return None
+        return node
 
 
 def blocked_intervals(

@@ -20,6 +20,7 @@ from node_agent.config import AgentConfig
 from node_agent.delivery import Delivery
 from node_agent.devicenodes import DeviceNodes
 from node_agent.deviceplugin.server import DevicePluginService
+from node_agent.drift import Drift
 from node_agent.errors import AgentError
 from node_agent.eventwatch import EventWatch
 from node_agent.hardware import current_load
@@ -35,7 +36,7 @@ from node_agent.planning import foreign_instances, missing_records
 from node_agent.podevents import PodEvents
 from node_agent.podwatch import PodWatch
 from node_agent.preparation import Preparation, Rules
-from node_agent.publisher import Publisher
+from node_agent.publisher import Publisher, Sight
 from node_agent.reclaimer import Reclaimer
 from node_agent.restoration import Restoration
 from node_agent.survey import Survey
@@ -99,6 +100,9 @@ class Session:
         self._changed = threading.Event()
         self._ailments = Ailments(
             parts.metrics, parts.events, self._instances.records, self._changed.set
+        )
+        self._sight = Sight(
+            driver, self._instances, Drift(driver, self._instances, locks), self._ailments.of
         )
         self._event_watch = EventWatch(driver, self._ailments, self._changed.set)
         self._reclaimer = Reclaimer(
@@ -233,9 +237,7 @@ class Session:
             if stop.is_set():
                 return
             self._adopt_late()
-            written = self._parts.publisher.publish(
-                self._driver, self._instances, self._ailments.of
-            )
+            written = self._parts.publisher.publish(self._sight)
             ready(self._parts.publisher.shortcoming(written=written))
             self._changed.wait(
                 config.discovery_seconds

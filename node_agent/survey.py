@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,10 +15,23 @@ from node_agent.policy import DevicePolicy
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is offered, and the instances that exist on the GPUs that answer."""
+    """What is offered, and the instances that exist on the GPUs that were read."""
 
     discovered: Discovered
     live: tuple[LiveInstance, ...] = ()
+    read: frozenset[str] = frozenset()
+
+    def closed(self, gpu_uuids: Collection[str], reason: str, code: str) -> Reading:
+        """The same, with some GPUs closed for new work for a reason."""
+        gpus = tuple(
+            replace(gpu, healthy=gpu.healthy and gpu.uuid not in gpu_uuids)
+            for gpu in self.discovered.capability.gpus
+        )
+        more = tuple(GpuProblem(uuid, reason, code) for uuid in sorted(gpu_uuids))
+        return replace(
+            self,
+            discovered=Discovered(NodeCapability(gpus), (*self.discovered.problems, *more)),
+        )
 
 
 class Survey:
@@ -43,11 +56,13 @@ class Survey:
         gpus: list[GpuCapability] = []
         problems = list(found.problems)
         live: list[LiveInstance] = []
+        read: set[str] = set()
         for gpu in found.capability.gpus:
             wrong = ailment(gpu.uuid)
             code = "Unhealthy"
             try:
                 live.extend(driver.instances(gpu.uuid))
+                read.add(gpu.uuid)
             except DriverUnavailable:
                 raise
             except DriverError as error:
@@ -63,7 +78,8 @@ class Survey:
         problems += [GpuProblem(g.uuid, LOST, "Lost") for g in absent if g.uuid not in told]
         gpus = sorted([*gpus, *absent], key=lambda gpu: (gpu.index, gpu.uuid))
         self._known = {gpu.uuid: gpu for gpu in gpus}
-        return Reading(Discovered(NodeCapability(tuple(gpus)), tuple(problems)), tuple(live))
+        discovered = Discovered(NodeCapability(tuple(gpus)), tuple(problems))
+        return Reading(discovered, tuple(live), frozenset(read))
 
     def _absent(self, gpus: list[GpuCapability], problems: list[GpuProblem]) -> list[GpuCapability]:
         """GPUs that were offered before and do not answer now; others were left out on purpose."""

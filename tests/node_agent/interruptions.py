@@ -53,7 +53,7 @@ class Agents:
         kubelet = self._lab.kubelet
         try:
             wait_until(lambda: len(kubelet.registrations) > before, "registered")
-            wait_until(lambda: kubelet.devices and self._lab.lease_holder(), "serves")
+            wait_until(lambda: kubelet.capacity and self._lab.lease_holder(), "serves")
         except AssertionError:
             raise AssertionError(f"not ready:\n{self.log.read_text()[-4000:]}") from None
 

@@ -84,7 +84,7 @@ class Kubelet(api_grpc.RegistrationServicer):
                 self.devices = tuple(sorted(healthy))
         except (grpc.RpcError, ValueError):
             if channel is self._channel:
-                self.devices = ()
+                self.devices, self.capacity = (), 0
 
     def _close_channel(self) -> None:
         if self._channel is not None:

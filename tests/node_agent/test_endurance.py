@@ -1,4 +1,7 @@
-"""Nothing grows: descriptors, threads and memory of an agent over many lives of Pods."""
+"""Nothing grows: descriptors, threads and memory of an agent over many lives of Pods.
+
+``HAMI_ENDURANCE_CYCLES`` sets how many; 5000 take about ten minutes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import pytest
 from hami_web.core import annotations as keys
 from tests.node_agent.lab import Lab, wait_until
 
-WARM_UP, CYCLES = 20, 120
+CYCLES = int(os.environ.get("HAMI_ENDURANCE_CYCLES", "60"))
+WARM_UP = max(20, CYCLES // 10)
 GROWTH_KIB = 8 * 1024
 
 
@@ -43,14 +47,18 @@ def live_and_die(lab: Lab, number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60 if CYCLES <= 120 else 7200)
 def test_an_agent_does_not_grow(lab: Lab) -> None:
-    with lab.agent_process(HAMI_DISCOVERY_SECONDS="600") as process:
+    changes = {"HAMI_DEVICE_LIST_STRATEGY": "cdi", "HAMI_CDI_DIR": str(lab.folder / "cdi")}
+    with lab.agent_process(HAMI_DISCOVERY_SECONDS="600", **changes) as process:
         for number in range(WARM_UP):
             live_and_die(lab, number)
         before = footprint(process.pid)
         for number in range(WARM_UP, WARM_UP + CYCLES):
             live_and_die(lab, number)
         after = footprint(process.pid)
+        assert list((lab.folder / "cdi").iterdir()) == []
+    print(f"{CYCLES} lives: {before} -> {after}")
     assert after.descriptors <= before.descriptors + 4
     assert after.threads <= before.threads + 4
     assert after.resident_kib <= before.resident_kib + GROWTH_KIB
