@@ -82,6 +82,7 @@ def over_http(report: Report, large: Path, beside: Path, *, quick: bool) -> None
     with lists(large) as api:
         with server(report, SHIPPED, api) as port:
             shipped = calls(port, node_names(5_000), repeats)
+            report.at_most("server-resident-mib", largest_resident_mib(port), 300)
             report.table(f"shipped server: {shown(shipped)}")
         bare_command = [sys.executable, "-m", "tests.benchmarks.filter.raw"]
         with server(report, bare_command, api, after=[THREADS]) as port:
@@ -148,6 +149,19 @@ def server(
         process.terminate()
         process.wait(20)
         config.unlink()
+
+
+def largest_resident_mib(port: int) -> float:
+    """Resident memory of the process that answers on a port, found by its command line."""
+    sizes = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f":{port}".encode() in (folder / "cmdline").read_bytes():
+                lines = (folder / "status").read_text().splitlines()
+                sizes += [int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
+        except OSError:  # the process has ended
+            continue
+    return max(sizes) / 1024
 
 
 def wait_for_answer(port: int, names: int, seconds: float = 60) -> None:
