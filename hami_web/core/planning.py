@@ -39,6 +39,10 @@ class OpenGpu(Protocol):
     def booked(self) -> Booked: ...
 
 
+_Cheapest = tuple[tuple[int, int], Offer]
+"""Level and cost, and what is offered for them."""
+
+
 class Planner:
     """Plans one request under one rule on any node. Not synchronized."""
 
@@ -46,13 +50,14 @@ class Planner:
         self.kinds = tuple(kinds)
         self.rule = rule
         self.upsize = upsize
+        self._bound = any(kind.numa is not None for kind in kinds)
         self.devices = sum(kind.count for kind in kinds)
         self._wanted = sum(
             min(kind.count, GUARD - 1) << (FIELD * i) for i, kind in enumerate(kinds)
         )
         self._guards = sum(GUARD << (FIELD * i) for i in range(len(kinds)))
         self._offers: dict[tuple[ProfileTable, int, int], tuple[Offer, ...]] = {}
-        self._singles: dict[ProfileTable, dict[int, Offer | None]] = {}
+        self._singles: dict[ProfileTable, dict[int, _Cheapest | None]] = {}
 
     def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
         """The cheapest plan on these GPUs of one node, or None when not all devices fit.
@@ -104,41 +109,36 @@ class Planner:
             known = self._offers[key] = tuple(self._list_offers(gpu.table, gpu.state, numa))
         return known
 
-    @property
-    def _bound(self) -> bool:
-        return self.kinds[0].numa is not None
-
     def shapes(self, kind: Kind, table: ProfileTable) -> tuple[Shape, ...]:
         """Profiles of a table that a kind may become: the smallest, or all with ``upsize``."""
         shapes = table.satisfying(kind.demand)
         return shapes if self.upsize else shapes[:1]
 
     def _plan_one(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
-        best: tuple[int, int] = (0, 0)
-        chosen: tuple[OpenGpu, Offer] | None = None
+        best: _Cheapest | None = None
+        chosen: OpenGpu | None = None
+        kept = self._singles
         for gpu in gpus:
-            offer = self._cheapest(gpu)
-            if offer is not None:
-                paid = (offer.level, offer.cost)
-                if chosen is None or paid < best:
-                    best, chosen = paid, (gpu, offer)
-        if chosen is None:
+            by_state = kept.get(gpu.table)
+            if by_state is None or gpu.state not in by_state or self._bound:
+                found = self._cheapest(gpu)
+            else:
+                found = by_state[gpu.state]
+            if found is not None and (best is None or found[0] < best[0]):
+                best, chosen = found, gpu
+        if chosen is None or best is None:
             return None
-        gpu, offer = chosen
+        paid, offer = best
         ((index, placement),) = offer.packing.placed
-        pick = Pick(0, gpu.capability, gpu.table.shapes[index], placement)
-        return NodePlan(self.rule.node_rank(gpus, *best), (pick,))
+        pick = Pick(0, chosen.capability, chosen.table.shapes[index], placement)
+        return NodePlan(self.rule.node_rank(gpus, *paid), (pick,))
 
-    def _cheapest(self, gpu: OpenGpu) -> Offer | None:
-        """The best place for one device on one GPU, whatever its NUMA node where none is bound."""
-        by_state = self._singles.get(gpu.table)
-        if by_state is None:
-            by_state = self._singles[gpu.table] = {}
-        if self._bound or gpu.state not in by_state:
-            by_state[gpu.state] = min(
-                self.offers(gpu), key=lambda offer: (offer.level, offer.cost), default=None
-            )
-        return by_state[gpu.state]
+    def _cheapest(self, gpu: OpenGpu) -> _Cheapest | None:
+        """The best place for one device on one GPU; kept per state, as most GPUs repeat."""
+        found = [((offer.level, offer.cost), offer) for offer in self.offers(gpu)]
+        best = min(found, key=lambda item: item[0], default=None)
+        self._singles.setdefault(gpu.table, {})[gpu.state] = best
+        return best
 
     def _within_bounds(self, gpus: Sequence[OpenGpu]) -> bool:
         return all(self._most(kind, gpus) >= kind.count for kind in self.kinds)

@@ -22,8 +22,7 @@ _STATES_MAX: Final = 1 << 16
 """Kept answers per kind; a capability with an absurd grid must not eat the memory."""
 
 _NOW: Final = 20
-"""Weight of the room now against what the end of one instance would add. Any weight from 5 to 20
-does as well within the noise; without the addition 0.1 % more slices are refused."""
+"""Weight of the room now against what the end of one instance would add; 5 does as well."""
 
 
 @dataclass(frozen=True, slots=True)

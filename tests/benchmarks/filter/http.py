@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -132,7 +133,8 @@ def server(
 ) -> Iterator[int]:
     """A started server that has answered once; gives its port."""
     port = free_port()
-    config = ROOT / "tests" / "benchmarks" / f".kubeconfig-{port}"
+    folder = tempfile.TemporaryDirectory()
+    config = Path(folder.name) / "kubeconfig"
     config.write_text(KUBECONFIG.format(port=api))
     environment = {
         **os.environ,
@@ -148,7 +150,7 @@ def server(
     finally:
         process.terminate()
         process.wait(20)
-        config.unlink()
+        folder.cleanup()
 
 
 def largest_resident_mib(port: int) -> float:
