@@ -84,7 +84,8 @@ def test_an_instance_that_somebody_destroyed_is_not_made_anew(lab: Lab) -> None:
     """Without a reboot a missing instance means another owner, and the agent does not fight."""
     run_a_job(lab)
     lab.hardware.destroy_instance(0, lab.hardware.gpu(0).instances[0].gi_id)
-    with lab.agent() as agent:
+    with lab.starting_agent() as agent:
+        wait_until(lambda: "destroyed by another program" in agent.problem(), "said")
         assert verdicts(agent) == {"stale": 1}
         assert lab.placements() == []
 

@@ -113,7 +113,7 @@ def test_an_instance_in_use_stays_as_reclaiming_until_its_process_ends(lab: Lab)
         process = lab.hardware.attach(0, gi.gi_id, 0)
         lab.delete("job")
         wait_until(lambda: "in use by process" in str(blocked(lab)), "published as blocked")
-        assert lab.placements() == [(6, 1)]
+        wait_until(lambda: lab.placements() == [(6, 1)], "only the one in use is left")
         lab.hardware.detach(process)
         wait_until(lambda: lab.placements() == [], "reclaimed")
         wait_until(lambda: blocked(lab) == {}, "no longer blocked")

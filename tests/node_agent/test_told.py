@@ -62,9 +62,9 @@ def test_an_instance_that_is_gone_at_the_start_is_told_on_its_pod(lab: Lab) -> N
         lab.reserve("job", [(0, "1g.5gb", 6, 1)])
         lab.kubelet.allocate(lab.ids()[0])
     lab.hardware.destroy_instance(0, lab.hardware.gpu(0).instances[0].gi_id)
-    with lab.agent():
-        (event,) = wait_until(lambda: lab.events("job", "MigInstanceLost"), "told")
-        assert "the instance no longer exists" in event["message"]
+    with lab.starting_agent():
+        events = wait_until(lambda: lab.events("job", "MigInstanceLost"), "told")
+        assert "the instance no longer exists" in events[0]["message"]
 
 
 def test_an_event_that_is_refused_disturbs_nothing(lab: Lab) -> None:
