@@ -22,6 +22,7 @@ from hami_web.simulator.demo_plan import CONTAINER, NAMESPACE, NodePlan, PodPlan
 from hami_web.simulator.demo_pods import SeenPod, read_pod
 from hami_web.simulator.demo_processes import LOOPBACK, Children, DemoError, choose_port
 from hami_web.simulator.extender import ExtenderConfig
+from hami_web.simulator.identity import ANYONE
 from hami_web.simulator.scheduler import SchedulerConfig, SimulatedScheduler
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 
@@ -168,7 +169,8 @@ class DemoCluster:
         self._children.start(
             "extender",
             [str(ROOT / "manage.py"), "extender", "--listen", listen, "--threads", "16"],
-            {"HAMI_KUBECONFIG": str(kubeconfig)},
+            # Everyone is one user here, the agents too, whose reservations the webhook guards.
+            {"HAMI_KUBECONFIG": str(kubeconfig), "HAMI_TRUSTED_WRITERS": ANYONE.name},
         )
         self._wait("the extender", lambda: _answers(f"http://{listen}/readyz"))
         tell(f"The scheduler extender answers at http://{listen}")
