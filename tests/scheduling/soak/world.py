@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hami_web.cluster.client import KubernetesClient, OfficialConnection
-from hami_web.cluster.errors import ClusterError, NotFound
+from hami_web.cluster.errors import ClusterError, Conflict, NotFound
 from hami_web.cluster.reflector import Timing
 from hami_web.cluster.transport import Request, Transport
 from hami_web.cluster.views import PodView
@@ -102,7 +102,16 @@ class Agent:
             return
         if pod.annotations.get(keys.POD_BIND_PHASE) == keys.BIND_PHASE_ALLOCATING:
             self._realize(pod)
-        self._client.annotate_node(self._client.get_node(self._node), {keys.NODE_LOCK: None})
+        self._unlock(text)
+
+    def _unlock(self, text: str) -> None:
+        while True:
+            view = self._client.get_node(self._node)
+            if view.annotations.get(keys.NODE_LOCK) != text:
+                return
+            with contextlib.suppress(Conflict):
+                self._client.annotate_node(view, {keys.NODE_LOCK: None})
+                return
 
     def _lives(self, uid: str) -> bool:
         pod = self._pods().get(uid)

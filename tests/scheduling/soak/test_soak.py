@@ -1,0 +1,17 @@
+"""The soak, short: the same run as ``python -m tests.scheduling.soak`` with few Pods."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scheduling.soak.soak import Soak
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+def test_short_pods_with_killed_programs_leave_nothing() -> None:
+    report = Soak(40, seed=7).run()
+    assert report.created == 40
+    assert report.kills == 4
+    assert report.finished >= 20
+    assert {what: found for what, found in report.left.items() if found} == {}
