@@ -20,6 +20,8 @@ from tests.benchmarks.report import Report
 A100 = "a100-sxm4-40gb"
 QUICK_LOADS = (0.75, 0.80, 0.85, 0.90, 0.95)
 HEADLINE_LOADS = (0.70, 0.75, 0.80, 0.85, 0.90, 0.95)
+SLOW = ("hami binpack", "hami pr2855", "first-fit")
+"""Far from the best, and left out of a quick run."""
 TABLE_LOADS = (0.7, 0.8, 0.9, 1.0, 1.1)
 
 
@@ -62,7 +64,8 @@ def headline(report: Report, study: Study, *, quick: bool) -> None:
     Two seeds tell 1 % apart, ten tell 0.1 %: the rules nearest to ours are closer than 1 %.
     """
     loads = QUICK_LOADS if quick else HEADLINE_LOADS
-    rules = [*PUBLISHED, "ours", "repack"]
+    published = [rule for rule in PUBLISHED if not (quick and rule in SLOW)]
+    rules = [*published, "ours", "repack"]
     report.table("\nload carried at 99 % accepted slices")
     report.table(f"{'mix':14}" + "".join(f"{rule:>14}" for rule in rules) + f"{'ours/hami':>14}")
     gains = {}
@@ -73,7 +76,7 @@ def headline(report: Report, study: Study, *, quick: bool) -> None:
         cells = "".join(f"{carried[rule]:>14.4f}" for rule in rules)
         report.table(f"{mix:14}{cells}{gains[mix]:>14.4f}")
         report.at_least(f"load-at-99-over-hami[{mix}]", gains[mix], 1.05)
-        best = max(carried[rule] for rule in PUBLISHED)
+        best = max(carried[rule] for rule in published)
         report.at_least(
             f"load-at-99-over-best-published[{mix}]", carried["ours"] / best, 0.99 if quick else 1.0
         )
@@ -135,10 +138,11 @@ def sizes(report: Report, *, quick: bool) -> None:
     """Small and large clusters."""
     for gpus in (16, 1000):
         report.progress(f"{gpus} GPUs")
-        count = (6_000 if gpus == 16 else 8_000) if quick else 20_000
+        count = (6_000 if gpus == 16 else 4_000) if quick else 20_000
         seeds = 1 if gpus == 1000 else (2 if quick else 10)
         study = Study(A100, gpus, seeds, count)
-        mixes = ("uniform", "skew-small") if quick or gpus == 1000 else tuple(MIXES)
+        few = quick or gpus == 1000
+        mixes = ("uniform", "skew-small")[: 1 if quick else 2] if few else tuple(MIXES)
         never_worse(report, study, f"{gpus} GPUs", mixes)
 
 

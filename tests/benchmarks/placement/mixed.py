@@ -47,7 +47,7 @@ def run_mixed(report: Report, *, quick: bool) -> None:
     worst_share = worst_whole = 1.0
     for load in (0.7,) if quick else (0.6, 0.7, 0.8):
         report.progress(f"mixed cluster at {load}")
-        requests = 3_000 if quick else 12_000
+        requests = 1_500 if quick else 12_000
         theirs = simulate(SchedulingPolicy("hami"), load, requests, "mixed")
         ours = simulate(SchedulingPolicy(), load, requests, "mixed")
         report.table(
