@@ -28,6 +28,9 @@ __all__ = ["BindOptions", "BindOrder", "Binder"]
 
 logger = logging.getLogger(__name__)
 
+UNSEEN_AFTER_S = 10.0
+"""How long a watch may take to show a Binding before the Pod is read instead."""
+
 
 @dataclass(frozen=True, slots=True)
 class BindOptions:
@@ -73,7 +76,13 @@ class Binder:
             self.durations.observe(self._clock() - began)
 
     def settle(self) -> None:
-        """Read the Pods whose binding is open; end what is held for those that stay unbound."""
+        """Read the Pods whose binding is open; end what is held for those that stay unbound.
+
+        And those that were bound and that no watch shows: such a Pod may have been deleted before
+        a list that was already on its way when it was bound.
+        """
+        for hold in self._state.unseen_bindings(UNSEEN_AFTER_S):
+            self._look_for(hold)
         for order, may_come in self.unsettled.open():
             try:
                 pod = self._cluster.get_pod(order.namespace, order.name)
@@ -93,6 +102,20 @@ class Binder:
             else:
                 self._end(order)
             self.unsettled.forget(order)
+
+    def _look_for(self, hold: Hold) -> None:
+        """Take a bound Pod as it is now, or as gone."""
+        try:
+            pod = self._cluster.get_pod(hold.namespace, hold.name)
+        except NotFound:
+            self._state.remove_pod(hold.pod_uid)
+        except ClusterError as error:
+            logger.warning("Pod %s/%s: still unseen: %s", hold.namespace, hold.name, error)
+        else:
+            if pod.uid == hold.pod_uid:
+                self._state.set_pod(pod)
+            else:
+                self._state.remove_pod(hold.pod_uid)
 
     def _end(self, order: BindOrder) -> None:
         self._locks.release(order.node, order.namespace, order.name)

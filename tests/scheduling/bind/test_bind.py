@@ -361,3 +361,25 @@ def test_a_decision_of_an_earlier_term_is_not_bound(bind, cluster, state, monkey
         bind()
     assert cluster.bindings == 0
     assert_nothing_is_left(cluster, state)
+
+
+@pytest.mark.parametrize("replaced", [None, gpu_pod("uid-2")])
+def test_a_bound_pod_that_no_watch_shows_and_that_is_gone_is_found_out(
+    bind, binder, cluster, state, replaced
+):
+    bind()
+    cluster.pod = replaced
+    binder.settle()
+    assert len(list(state.snapshot().claims())) == 1
+    state._clock = lambda: time.monotonic() + 11
+    binder.settle()
+    assert list(state.snapshot().claims()) == []
+    assert state.hold_of("uid-1") is None
+
+
+def test_a_bound_pod_that_no_watch_shows_stays_counted_while_it_lives(bind, binder, cluster, state):
+    bind()
+    state._clock = lambda: time.monotonic() + 11
+    binder.settle()
+    assert len(list(state.snapshot().claims())) == 1
+    assert state.hold_of("uid-1") is None

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from hami_web.scheduling import bind as bind_module
 from hami_web.scheduling import binding, nodelock, runtime, unsettled
 from hami_web.simulator.faults import RequestMatch
 from tests.scheduling.soak.world import EXTENDER, World, eventually
@@ -40,6 +41,7 @@ BOUND: list[str] = []
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times that need not be real here."""
     monkeypatch.setattr(binding, "SETTLE_PAUSE_S", 0.005)
+    monkeypatch.setattr(bind_module, "UNSEEN_AFTER_S", 1.0)
     monkeypatch.setattr(unsettled, "WRITE_MAY_COME_S", 0.3)
     monkeypatch.setattr(runtime, "SETTLE_EVERY_S", 0.05)
     monkeypatch.setattr(nodelock, "SWEEP_AFTER", timedelta(seconds=0))
