@@ -99,6 +99,15 @@ class HoldBook:
             if not entry.binding and entry.confirmed_at is None and entry.renewed_at <= limit
         ]
 
+    def unseen(self, seconds: float) -> list[Hold]:
+        """Those whose Binding was written so long ago and that no watch has shown bound yet."""
+        limit = self.clock() - seconds
+        return [
+            entry.hold
+            for entry in self._entries.values()
+            if entry.confirmed_at is not None and entry.confirmed_at < limit
+        ]
+
     def last_seen_before(self, moment: float) -> list[str]:
         """UIDs of Pods that were last filtered, and last bound, before a moment."""
         return [

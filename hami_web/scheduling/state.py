@@ -151,10 +151,9 @@ class ClusterState:
             self._holds.confirm(pod_uid)
 
     def unseen_bindings(self, seconds: float) -> list[Hold]:
-        """Holds whose Binding was written so long ago and that no watch has shown bound yet."""
+        """Holds whose Binding was written so long ago and that no watch has shown yet."""
         with self._lock:
-            uids = self._holds.confirmed_before(self._clock() - seconds)
-            return [hold for uid in uids if (hold := self._holds.get(uid)) is not None]
+            return self._holds.unseen(seconds)
 
     def release(self, pod_uid: str) -> None:
         """Give a hold up. A Pod that the watch has shown bound keeps its claims."""

@@ -371,7 +371,7 @@ def test_a_bound_pod_that_no_watch_shows_and_that_is_gone_is_found_out(
     cluster.pod = replaced
     binder.settle()
     assert len(list(state.snapshot().claims())) == 1
-    state._clock = lambda: time.monotonic() + 11
+    state._holds.clock = lambda: time.monotonic() + 11
     binder.settle()
     assert list(state.snapshot().claims()) == []
     assert state.hold_of("uid-1") is None
@@ -379,7 +379,7 @@ def test_a_bound_pod_that_no_watch_shows_and_that_is_gone_is_found_out(
 
 def test_a_bound_pod_that_no_watch_shows_stays_counted_while_it_lives(bind, binder, cluster, state):
     bind()
-    state._clock = lambda: time.monotonic() + 11
+    state._holds.clock = lambda: time.monotonic() + 11
     binder.settle()
     assert len(list(state.snapshot().claims())) == 1
     assert state.hold_of("uid-1") is None
