@@ -18,7 +18,8 @@ from node_agent.nvml.ports import (
 
 logger = logging.getLogger(__name__)
 
-_WAIT_SECONDS: Final = 0.2
+_WAIT_SECONDS: Final = 0.05
+"""Short, since nothing ends a wait in NVML early: a stopping agent waits this long."""
 _RETRY_SECONDS: Final = 1.0
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.node_agent.interruptions import SCENES, Scene, open_zygote, play
 
-WANTED = os.environ.get("HAMI_INTERRUPTIONS", "6")
+WANTED = os.environ.get("HAMI_INTERRUPTIONS", "4")
 NEVER = 1_000_000
 
 
@@ -43,7 +43,7 @@ def rows(scene: Scene, calls: int) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120 if WANTED == "6" else 14_400)
+@pytest.mark.timeout(120 if WANTED == "4" else 14_400)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_any_call_can_be_the_last_one(zygote: subprocess.Popen[str], scene: Scene) -> None:
     calls, killed = play(zygote, scene, scene.states[0], NEVER, "before")
