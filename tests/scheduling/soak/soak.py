@@ -15,6 +15,7 @@ import signal
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from hami_web.simulator.demo_processes import choose_port
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SIZES = (4000, 4000, 9000, 19000)
+KILLS = ((20, "agent"), (30, "extender"), (40, "agent"), (50, "extender"))
+"""What is killed after which share of the Pods, in percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,16 @@ class Report:
 class Soak:
     """One run of ``pods`` Pods, at most ``width`` of them at once."""
 
-    def __init__(self, pods: int, *, width: int = 12, seed: int = 1) -> None:
+    def __init__(
+        self,
+        pods: int,
+        *,
+        width: int = 12,
+        seed: int = 1,
+        kills: Sequence[tuple[int, str]] = KILLS,
+    ) -> None:
         self._pods = pods
+        self._kills = {pods * share // 100: what for share, what in kills}
         self._width = width
         self._random = random.Random(seed)
         self._report = Report()
@@ -87,17 +98,13 @@ class Soak:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _go(self) -> None:
-        kills = {
-            self._pods * share // 100: what
-            for share, what in ((20, "agent"), (30, "extender"), (40, "agent"), (50, "extender"))
-        }
         halfway: dict[str, Usage] = {}
         while self._report.created < self._pods:
             self._cluster.check()
             alive = self._advance()
             for _ in range(min(self._width - alive, self._pods - self._report.created)):
                 self._create()
-                what = kills.pop(self._report.created, None)
+                what = self._kills.pop(self._report.created, None)
                 if what is not None:
                     self._kill(what)
             if not halfway and self._report.created >= self._pods * 6 // 10:
