@@ -23,6 +23,7 @@ from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 from hami_web.core.errors import CoreError  # noqa: E402
 from hami_web.core.policy import parse_scheduling_policy  # noqa: E402
 from hami_web.core.signature import InvalidSigningKey, KeyFile  # noqa: E402
+from hami_web.extender.certificates import TrustWatch  # noqa: E402
 from hami_web.extender.handler import ExtenderHandler  # noqa: E402
 from hami_web.extender.views import ExtenderViews  # noqa: E402
 from hami_web.metrics.views import metrics_pattern  # noqa: E402
@@ -35,6 +36,8 @@ from hami_web.scheduling.sizes import GpuModels  # noqa: E402
 
 _Policy = TypeVar("_Policy")
 
+WEBHOOK = "hami-webhook"
+"""Name of our MutatingWebhookConfiguration."""
 WAITING_SHARE = 0.75
 """Of the threads, those that may wait in ``/bind``; the others answer ``/filter``."""
 
@@ -57,10 +60,26 @@ def build_application() -> ExtenderHandler:
         )
     )
     views = ExtenderViews(runtime, _admission(runtime))
+    trust = _trust_watch(runtime)
     runtime.start()
+    if trust is not None:
+        trust.start()
+
+    def close() -> None:
+        if trust is not None:
+            trust.stop()
+        runtime.stop()
+
     return ExtenderHandler(
-        (*views.patterns(), metrics_pattern(runtime, legacy=settings.LEGACY_METRICS)),
-        close=runtime.stop,
+        (
+            *views.patterns(),
+            metrics_pattern(
+                runtime,
+                legacy=settings.LEGACY_METRICS,
+                trust=None if trust is None else lambda: trust.problem is None,
+            ),
+        ),
+        close=close,
         retire=runtime.retire,
     )
 
@@ -78,6 +97,13 @@ def _admission(runtime: Runtime) -> Admission:
         trusted=settings.TRUSTED_WRITERS,
     )
     return Admission(options, GpuModels(known).models)
+
+
+def _trust_watch(runtime: Runtime) -> TrustWatch | None:
+    certificate, key = settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY
+    if certificate is None or key is None:
+        return None
+    return TrustWatch(lambda: runtime.client.get_webhook(WEBHOOK), certificate, key)
 
 
 def _election() -> Election | None:

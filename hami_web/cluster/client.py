@@ -17,7 +17,7 @@ from kubernetes.config.config_exception import ConfigException
 from hami_web.cluster.errors import Conflict, InvalidConfiguration, MalformedAnswer, Rejected
 from hami_web.cluster.ports import Annotations, Binding, EventDocument, LeaseSpec
 from hami_web.cluster.transport import Priority, Request, Transport
-from hami_web.cluster.views import LeaseView, NodeView, PodView
+from hami_web.cluster.views import LeaseView, NodeView, PodView, WebhookView
 
 FIELD_MANAGER = "hami-scheduler"
 MERGE_PATCH = "application/merge-patch+json"
@@ -31,6 +31,7 @@ SOCKET_OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
 )
+_WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _View = TypeVar("_View")
 
 
@@ -154,6 +155,10 @@ class KubernetesClient:
             "spec": spec.document(),
         }
         return _decode(self._send_patch(_lease_path(meta.namespace, meta.name), body), LeaseView)
+
+    def get_webhook(self, name: str) -> WebhookView:
+        path = f"{_WEBHOOKS}/{quote(name, safe='')}"
+        return _decode(self._transport.send(Request("GET", path)), WebhookView)
 
     def create_event(self, event: EventDocument) -> None:
         """POST an ``events.k8s.io/v1`` Event."""

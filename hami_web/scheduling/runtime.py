@@ -79,7 +79,7 @@ class Runtime:
         self._connection = OfficialConnection(options.kubeconfig)
         self.pace = Pace(options.calls_per_second, options.call_burst)
         transport = Transport(self._connection, user_agent=USER_AGENT, pace=self.pace)
-        client = KubernetesClient(transport)
+        self.client = client = KubernetesClient(transport)
         self.leadership, self._label = self._lead(client, options)
         cluster = FencedCluster(client, self.leadership)
         self._lock_changes = changes = LockChanges()
