@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from hami_web.cluster.errors import ClusterError, NotFound
 from hami_web.cluster.ports import Cluster
+from hami_web.core.errors import CoreError
 from hami_web.core.request import parse_pod_request
 from hami_web.core.signature import KeyFile
 from hami_web.scheduling.bind_queue import BindQueue
@@ -93,7 +94,6 @@ class Binder:
                 continue
             if pod is not None and pod.uid == order.uid:
                 if pod.node_name:
-                    self._state.set_pod(pod)
                     self._state.confirm(order.uid)
                 elif may_come:
                     continue
@@ -104,18 +104,17 @@ class Binder:
             self.unsettled.forget(order)
 
     def _look_for(self, hold: Hold) -> None:
-        """Take a bound Pod as it is now, or as gone."""
+        """Forget a bound Pod that is gone. One that is there is left to the watch: what was read
+        may be older than what the watch showed meanwhile."""
         try:
-            pod = self._cluster.get_pod(hold.namespace, hold.name)
+            is_gone = self._cluster.get_pod(hold.namespace, hold.name).uid != hold.pod_uid
         except NotFound:
-            self._state.remove_pod(hold.pod_uid)
+            is_gone = True
         except ClusterError as error:
             logger.warning("Pod %s/%s: still unseen: %s", hold.namespace, hold.name, error)
-        else:
-            if pod.uid == hold.pod_uid:
-                self._state.set_pod(pod)
-            else:
-                self._state.remove_pod(hold.pod_uid)
+            return
+        if is_gone:
+            self._state.remove_pod(hold.pod_uid)
 
     def _end(self, order: BindOrder) -> None:
         self._locks.release(order.node, order.namespace, order.name)
@@ -131,15 +130,17 @@ class Binder:
                 f"Pod {order.pod}: its devices are held on node {hold.node}, not on {order.node}"
             )
         self._state.mark_binding(order.uid)
+        is_bound = False
         try:
             with self._queue.turn(order.node, deadline=deadline):
                 self._bind_held(order, deadline)
+            is_bound = True
         except BindUnsettled:
             self.unsettled.add(order)
             raise
-        except (BindError, ClusterError):
-            self._give_back(order, hold)
-            raise
+        finally:
+            if not is_bound:
+                self._give_back(order, hold)
         self.unsettled.forget(order)
 
     def _give_back(self, order: BindOrder, hold: Hold) -> None:
@@ -168,7 +169,7 @@ class Binder:
             self._writer.write(order, hold, deadline)
         except BindUnsettled:
             raise
-        except (BindError, ClusterError):
+        except (BindError, ClusterError, CoreError):
             if not self._is_open(order):
                 self._locks.release(order.node, order.namespace, order.name)
             raise

@@ -106,9 +106,11 @@ class BindingWriter:
         return pod
 
     def accept_bound(self, pod: PodView, order: BindOrder) -> None:
-        """A bound Pod is success only where it was to be bound, with what was reserved for it."""
+        """A bound Pod is success only where it was to be bound, with what was reserved for it.
+
+        Its claims come from the watch, which may already have shown more than was read here.
+        """
         check_bound(pod, order)
-        self._state.set_pod(pod)
         self._state.confirm(order.uid)
 
     def _check_stands(self, order: BindOrder, hold: Hold, unclear: ClusterError | None) -> None:

@@ -285,8 +285,9 @@ def test_an_open_bind_that_happened_is_found_out(unsettled, binder, cluster, sta
     binder.settle()
     assert len(binder.unsettled) == 0
     assert cluster.lock is not None
+    state._holds.clock = lambda: time.monotonic() + 3600
     state.expire_holds()
-    assert state.hold_of("uid-1") is None
+    assert len(list(state.snapshot().claims())) == 1
 
 
 def test_an_open_bind_stays_open_as_long_as_its_write_may_come(unsettled, binder, cluster, clock):
@@ -382,4 +383,30 @@ def test_a_bound_pod_that_no_watch_shows_stays_counted_while_it_lives(bind, bind
     state._holds.clock = lambda: time.monotonic() + 11
     binder.settle()
     assert len(list(state.snapshot().claims())) == 1
-    assert state.hold_of("uid-1") is None
+
+
+def test_what_is_read_of_a_pod_never_outlives_what_the_watch_showed(
+    bind, binder, cluster, state, monkeypatch
+):
+    bind()
+    state._holds.clock = lambda: time.monotonic() + 11
+    read = cluster.get_pod
+
+    def deleted_right_after(namespace, name):
+        found = read(namespace, name)
+        state.remove_pod(found.uid)
+        return found
+
+    monkeypatch.setattr(cluster, "get_pod", deleted_right_after)
+    binder.settle()
+    assert list(state.snapshot().claims()) == []
+
+
+def test_an_error_that_nobody_expects_gives_hold_and_turn_back(bind, cluster, state, monkeypatch):
+    def breaks(self, node, pod, *, deadline):
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(NodeLocks, "acquire", breaks)
+    with pytest.raises(RuntimeError):
+        bind()
+    assert_nothing_is_left(cluster, state)

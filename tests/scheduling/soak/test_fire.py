@@ -186,7 +186,14 @@ class Fire(RuleBasedStateMachine):
             for name in NAMES:
                 world.delete_pod(name)
             world.agents_turn()
-            eventually("no claims", lambda: not world.claims())
+            try:
+                eventually("no claims", lambda: not world.claims())
+            except AssertionError as error:
+                seen = [
+                    (r.name, r.age_s(), r.list_age_s()) for r in world.leader.runtime.reflectors
+                ]
+                holds = dict(world.leader.runtime.state._holds.hold_times())
+                raise AssertionError(f"{world.claims()}, watches {seen}, holds {holds}") from error
             eventually("no locks", lambda: not world.locks())
             world.agents_turn()
             assert [agent.instances for agent in world.agents.values()] == [{}, {}]
