@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hami_web.core.reservation import RuntimeIdentity
+from node_agent.discovery import is_excluded
 from node_agent.errors import (
     AgentError,
     CapabilityMismatch,
@@ -31,6 +32,7 @@ from node_agent.nvml.ports import (
     LiveInstance,
     MigDriver,
 )
+from node_agent.observer import Observer
 from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
 from node_agent.planning import identity_of
 from node_agent.teardown import destroy_live, destroy_record, find_instance
@@ -46,16 +48,6 @@ class Realized:
     created: bool
 
 
-class Observer:
-    """Hears of what was done; this one does nothing with it."""
-
-    def gone(self, record: InstanceRecord) -> None:
-        """An instance was seen gone and is about to be forgotten; an error keeps it on record."""
-
-    def took(self, operation: str, seconds: float) -> None:
-        """NVML took so long for ``create`` or ``destroy`` of one instance."""
-
-
 class InstanceManager:
     """All changes of instances on this node go through here. Thread-safe."""
 
@@ -66,12 +58,14 @@ class InstanceManager:
         locks: GpuLocks,
         clock: Callable[[], float] = time.time,
         observer: Observer | None = None,
+        excluded: frozenset[str] = frozenset(),
     ) -> None:
         self._driver = driver
         self._journal = journal
         self._locks = locks
         self._clock = clock
         self._observer = observer or Observer()
+        self._excluded = excluded
         self._profiles: dict[str, tuple[DriverProfile, ...]] = {}
 
     def records(self) -> tuple[InstanceRecord, ...]:
@@ -101,9 +95,12 @@ class InstanceManager:
         if known:
             return known
         try:
-            profiles = self._driver.profiles(self._driver.gpu(gpu_uuid).uuid)
+            gpu = self._driver.gpu(gpu_uuid)
+            profiles = self._driver.profiles(gpu_uuid)
         except DriverNotFound as error:
             raise CapabilityMismatch(f"GPU {gpu_uuid} is not on this node") from error
+        if is_excluded(gpu, self._excluded):
+            raise CapabilityMismatch(f"GPU {gpu_uuid} is excluded by HAMI_EXCLUDED_GPUS")
         self._profiles[gpu_uuid] = profiles
         return profiles
 

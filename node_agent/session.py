@@ -26,11 +26,12 @@ from node_agent.eventwatch import EventWatch
 from node_agent.hardware import current_load
 from node_agent.holders import holders
 from node_agent.idle import IdleGpus
-from node_agent.instances import InstanceManager, Observer
+from node_agent.instances import InstanceManager
 from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
+from node_agent.observer import Observer
 from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances, missing_records
 from node_agent.podevents import PodEvents
@@ -96,6 +97,7 @@ class Session:
             self._journal,
             locks,
             observer=_Witness(self._delivery, parts.metrics),
+            excluded=config.excluded_gpus,
         )
         self._changed = threading.Event()
         self._ailments = Ailments(

@@ -203,7 +203,7 @@ def settle_reclaim(lab: Lab, state: str) -> None:
 
 
 def with_things_to_adopt(lab: Lab) -> None:
-    """One Pod whose annotation is lost, one that ended while the agent was away, a dirty GPU."""
+    """A Pod whose annotation is lost, one that ended meanwhile, a dirty GPU, one without MIG."""
     neighbours(lab)
     for name, start, number in (("lost", 2, 1), ("ended", 4, 2)):
         lab.reserve(name, [(0, "2g.10gb", start, 2)])
@@ -218,6 +218,7 @@ def come_to_adopt(lab: Lab) -> None:
     lab.annotate("lost", json.loads((lab.folder / "before").read_text()))
     lab.delete("ended")
     lab.hardware.create_instance(1, "3g.20gb", 0)
+    lab.hardware.set_mig_mode(2, enabled=False)
 
 
 def adopted(lab: Lab) -> bool:
@@ -228,6 +229,7 @@ def adopted(lab: Lab) -> bool:
 def settle_adoption(lab: Lab, state: str) -> None:
     wait_until(lambda: adopted(lab), "adopted")
     wait_until(lambda: lab.placements(1) == [], "the idle GPU is clean")
+    wait_until(lambda: lab.hardware.gpu(2).mig_current, "the idle GPU has its mode")
 
 
 def reboot(lab: Lab) -> None:
@@ -272,7 +274,7 @@ SCENES = (
         adopted,
         settle_adoption,
         fresh=True,
-        gpus=("a100-sxm4-40gb", "a100-sxm4-40gb"),
+        gpus=("a100-sxm4-40gb", "a100-sxm4-40gb", "a100-sxm4-40gb"),
     ),
     Scene(
         "reboot",

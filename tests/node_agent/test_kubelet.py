@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hami_web.simulator.faults import RequestMatch
-from tests.node_agent.lab import Lab, wait_until
+from node_agent.nvml.simulated import Fault
+from tests.node_agent.lab import NODE, Lab, wait_until
 
 
 def test_the_kubelet_is_told_resource_version_and_socket(lab: Lab) -> None:
@@ -30,6 +31,17 @@ def test_a_restarted_kubelet_gets_a_registration_and_the_devices_again(
             wait_until(lambda count=count: len(lab.kubelet.registrations) == count, "registered")
             wait_until(lambda: len(lab.kubelet.devices) == 7, "devices offered")
         assert lab.placements() == [(6, 1)]
+
+
+def test_the_kubelet_does_not_wait_for_slow_hardware(lab: Lab) -> None:
+    """Nothing is offered, and no work is taken, before the node's state is known."""
+    lab.hardware.add_fault(Fault("nvmlDeviceGetCount_v2", latency_s=0.7, times=1))
+    with lab.starting_agent() as agent:
+        wait_until(lambda: lab.kubelet.registrations, "registered", 0.5)
+        assert lab.kubelet.devices == ()
+        assert lab.lease_holder() != NODE
+        wait_until(lambda: not agent.problem(), "ready")
+        wait_until(lambda: lab.kubelet.devices, "offered")
 
 
 def test_a_deleted_socket_is_served_again(lab: Lab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from hami_web.core import annotations as keys
@@ -130,6 +131,16 @@ def test_an_excluded_gpu_is_neither_offered_nor_cleaned(two_gpus: Lab, by: str) 
     with lab.agent(HAMI_EXCLUDED_GPUS=f" {excluded} "):
         assert (lab.placements(0), lab.placements(1)) == ([], [(3, 1)])
         assert {device.rsplit("-", 1)[0] for device in lab.kubelet.devices} == {lab.gpus[0]}
+
+
+def test_a_reservation_on_an_excluded_gpu_is_refused(two_gpus: Lab) -> None:
+    lab = two_gpus
+    with lab.agent(HAMI_EXCLUDED_GPUS="1"):
+        lab.reserve("job", [(1, "1g.5gb", 6, 1)])
+        with pytest.raises(grpc.RpcError) as refused:
+            lab.kubelet.allocate(lab.ids()[0])
+        assert "is excluded by HAMI_EXCLUDED_GPUS" in str(refused.value.details())
+        assert lab.placements(1) == []
 
 
 def test_an_instance_on_a_gpu_that_was_excluded_later_is_still_reclaimed(lab: Lab) -> None:
