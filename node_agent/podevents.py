@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -78,6 +79,7 @@ class PodEvents:
         self._metrics = metrics
         self._clock = clock
         self._mutex = threading.Lock()
+        self._ending = threading.Event()
         self._told: dict[tuple[str, Reason, str], float] = {}
         self._waiting: queue.Queue[tuple[str, dict[str, object]] | None] = queue.Queue(_QUEUE_MOST)
 
@@ -93,11 +95,21 @@ class PodEvents:
     def run(self) -> None:
         """Write what is queued until :meth:`end`."""
         while (item := self._waiting.get()) is not None:
-            self._write(*item)
+            written = self._write(*item)
+            if self._ending.is_set() and not written:
+                return
 
     def end(self) -> None:
-        """Let :meth:`run` return once what is queued now was tried."""
-        self._waiting.put(None)
+        """Let :meth:`run` return once what is queued was written, or one of it could not be."""
+        self._ending.set()
+        while True:
+            try:
+                self._waiting.put_nowait(None)
+            except queue.Full:
+                with suppress(queue.Empty):
+                    self._waiting.get_nowait()
+            else:
+                return
 
     def _is_repetition(self, key: tuple[str, Reason, str]) -> bool:
         now = self._clock()
@@ -110,7 +122,7 @@ class PodEvents:
                 del self._told[next(iter(self._told))]
             return False
 
-    def _write(self, namespace: str, document: dict[str, object]) -> None:
+    def _write(self, namespace: str, document: dict[str, object]) -> bool:
         try:
             self._cluster.create(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", document)
         except ClusterNotFound:
@@ -118,8 +130,10 @@ class PodEvents:
         except ClusterError as error:
             self._metrics.events.labels("failed").inc()
             logger.warning("an event could not be written: %s", error)
+            return False
         else:
             self._metrics.events.labels("written").inc()
+        return True
 
     def _document(self, pod: PodReference, reason: Reason, note: str) -> dict[str, object]:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -10,6 +10,7 @@ import pytest
 from hami_web.simulator.faults import RequestMatch
 from node_agent import allocation
 from node_agent.condition import CONDITION
+from node_agent.errors import ClusterError
 from node_agent.metrics import AgentMetrics
 from node_agent.podevents import PodEvents, PodReference, Reason
 from tests.node_agent.lab import Lab, wait_until
@@ -79,7 +80,30 @@ def test_an_event_that_is_refused_disturbs_nothing(lab: Lab) -> None:
 
 
 class Silent:
-    """An API server that is never asked."""
+    """An API server that answers nobody."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def create(self, path: str, document: object) -> None:
+        self.asked += 1
+        raise ClusterError(0, "no answer")
+
+
+def test_a_full_queue_and_an_api_server_that_is_away_do_not_delay_the_end() -> None:
+    api = Silent()
+    events = PodEvents(api, "n", AgentMetrics())  # type: ignore[arg-type]
+    for number in range(300):
+        events.tell(POD, Reason.GPU_ERROR, str(number))
+    events.end()
+    events.run()
+    assert api.asked == 1
+
+
+def test_what_is_queued_at_the_end_is_still_written(lab: Lab) -> None:
+    with lab.agent() as agent:
+        agent._events.tell(POD, Reason.GPU_ERROR, "late")
+    assert lab.events("job", "GpuError")
 
 
 def test_a_full_queue_drops_events_and_counts_them() -> None:
