@@ -106,7 +106,7 @@ class Runtime:
         )
         timing = options.timing
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
-        pod_sink = PodSink(self.state, self.waiting, options.scheduler_name)
+        pod_sink = PodSink(self.state, self.waiting, options.scheduler_name, notice=self._notice)
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(
                 "leases", leases(transport, options.namespace, label), self.agents, timing=timing
@@ -214,10 +214,16 @@ class Runtime:
         return self.waker.is_alive and all(loop.is_alive() for loop in self._loops)
 
     def _tick(self) -> None:
+        was_ready = False
         while not self._stopped.wait(TICK_S):
             try:
                 self.state.expire_holds()
                 self.agents.tick()
+                is_ready = self.not_ready_because() is None
+                if is_ready and not was_ready:
+                    # Who waited since before this process or this term is looked at now.
+                    self.waker.notice()
+                was_ready = is_ready
             except Exception:
                 logger.exception("the tick of holds and agents")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
@@ -105,10 +105,19 @@ class PodSink:
     """Pods for the state; a Pod that is bound, over or gone does not wait any more.
 
     A Pod of ours that kube-scheduler could not schedule waits even if this process never refused
-    it: an earlier one did, or could not be reached. kube-scheduler has put it aside for minutes.
+    it: an earlier one did, or could not be reached. kube-scheduler has put it aside for minutes, so
+    ``notice`` is called to try it now.
     """
 
-    def __init__(self, state: ClusterState, waiting: WaitingPods, scheduler_name: str) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        waiting: WaitingPods,
+        scheduler_name: str,
+        *,
+        notice: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._notice = notice
         self._state = state
         self._waiting = waiting
         self._scheduler_name = scheduler_name
@@ -140,8 +149,9 @@ class PodSink:
             and pod.spec.scheduler_name == self._scheduler_name
             and _waits(pod)
             and self._state.hold_of(pod.uid) is None
+            and self._waiting.adopt(pod)
         ):
-            self._waiting.adopt(pod)
+            self._notice()
 
 
 def _waits(pod: PodView) -> bool:

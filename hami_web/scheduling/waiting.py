@@ -71,11 +71,13 @@ class WaitingPods:
             else:
                 self._begin(pod, names, reason)
 
-    def adopt(self, pod: PodView) -> None:
-        """Remember a waiting Pod that this process was never asked about."""
+    def adopt(self, pod: PodView) -> bool:
+        """Remember a waiting Pod that this process was never asked about; True if it is new."""
         with self._lock:
-            if pod.uid not in self._pods:
+            is_new = pod.uid not in self._pods
+            if is_new:
                 self._begin(pod, None, "")
+            return is_new
 
     def _begin(self, pod: PodView, names: tuple[str, ...] | None, reason: str) -> None:
         if len(self._pods) < WAITING_MAX:
