@@ -223,3 +223,29 @@ def test_a_new_list_is_taken_from_time_to_time(run, store):
     script = Script([Page((), "10", ""), Page((node("b", "2"),), "20", "")], [[], []])
     run(script, Timing(relist_after_s=0, backoff_first_s=0.01))
     eventually(lambda: store.names() == ["b"])
+
+
+def test_a_list_is_taken_at_once_when_it_is_asked_for(run, store, transport, make_node):
+    make_node("a")
+    reflector = run(nodes(transport))
+    eventually(lambda: store.names() == ["a"])
+    asked_at = time.monotonic()
+    assert not reflector.listed_since(asked_at)
+    reflector.relist()
+    eventually(lambda: reflector.listed_since(asked_at))
+    assert time.monotonic() - asked_at < 1
+    make_node("b")
+    eventually(lambda: store.names() == ["a", "b"])
+
+
+def test_a_list_that_was_asked_for_and_failed_is_taken_again(
+    run, store, server, transport, make_node
+):
+    make_node("a")
+    reflector = run(nodes(transport))
+    eventually(lambda: store.names() == ["a"])
+    server.faults.answer(500, RequestMatch(verb="list"), times=3)
+    asked_at = time.monotonic()
+    reflector.relist()
+    eventually(lambda: reflector.listed_since(asked_at))
+    assert reflector.failures == 3
