@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.urls import URLPattern
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
+from django.urls import URLPattern, set_script_prefix
 
 
 class ExtenderHandler(WSGIHandler):
@@ -34,10 +34,17 @@ class ExtenderHandler(WSGIHandler):
         self.request_class = type("ExtenderRequest", (WSGIRequest,), {"urlconf": patterns})
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
-        """Answer, and remember for this thread whether the caller was sent away."""
-        response = super().__call__(environ, start_response)
+        """Answer, and remember for this thread whether the caller was sent away.
+
+        Django's signals around a request are left out: they are for databases and caches, which no
+        address here uses, and would take as long as all else that Django does for a call.
+        """
+        set_script_prefix(get_script_name(environ))
+        response = self.get_response(self.request_class(environ))
         self._thread.sent_away = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
-        return response
+        status = f"{response.status_code} {response.reason_phrase}"
+        start_response(status, list(response.items()))
+        return list(response)
 
     @property
     def sent_away(self) -> bool:

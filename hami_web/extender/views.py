@@ -129,13 +129,16 @@ def _edge(method: str, view: View) -> View:
             response["Allow"] = method
             return response
         try:
-            return view(request)
+            response = view(request)
         except _BadBody as error:
-            return _plain(error.status, str(error))
+            response = _plain(error.status, str(error))
         except wire.MalformedBody as error:
-            return _plain(400, str(error))
+            response = _plain(400, str(error))
         except NotReady as error:
-            return _plain(503, str(error))
+            response = _plain(503, str(error))
+        # Without it the server would send the body in chunks, each a packet of its own.
+        response["Content-Length"] = str(len(response.content))
+        return response
 
     return answer
 
