@@ -20,6 +20,11 @@ class AgentMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._instances: _Instances | None = None
+        self._count_outcomes()
+        self._time_work()
+        self._show_state()
+
+    def _count_outcomes(self) -> None:
         self.allocations = self._counter(
             "hami_agent_allocations",
             "Containers served by Allocate, by outcome (success or the kind of refusal)",
@@ -63,6 +68,8 @@ class AgentMetrics:
         self.xids = self._counter(
             "hami_agent_gpu_errors", "Errors that GPUs reported, by class of their Xid", "class"
         )
+
+    def _time_work(self) -> None:
         self.allocate_seconds = Histogram(
             "hami_agent_allocate_seconds",
             "Time one container's Allocate took",
@@ -76,6 +83,8 @@ class AgentMetrics:
             registry=self.registry,
             buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
         )
+
+    def _show_state(self) -> None:
         self.registry.register(_NvmlErrors())
         self.gpus = Gauge(
             "hami_agent_gpus",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from node_agent.adoption import Adoption, AdoptionReport
+from node_agent.adoption import Adoption
 from node_agent.ailments import Ailments
 from node_agent.allocation import Allocator, Checks
 from node_agent.cdi import CdiFiles
@@ -41,6 +41,7 @@ from node_agent.publisher import Publisher, Sight
 from node_agent.reclaimer import Reclaimer
 from node_agent.restoration import Restoration
 from node_agent.survey import Survey
+from node_agent.takeover import TakeOver
 from node_agent.trust import Trust
 from node_agent.turn import PodFinder
 
@@ -116,9 +117,6 @@ class Session:
             events=parts.events,
         )
         trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
-        self._restoration = Restoration(
-            parts.cluster, self._instances, trust, self._delivery, parts.events
-        )
         self._allocator = Allocator(
             parts.cluster,
             self._instances,
@@ -128,20 +126,29 @@ class Session:
             events=parts.events,
         )
         self._watch = PodWatch(parts.cluster, self._reclaimer.wake)
-        self._adoption = Adoption(
-            parts.cluster, driver, self._instances, parts.metrics, parts.events
-        )
-        self._preparation = Preparation(
+        self._take_over = self._prepare_take_over(locks, trust)
+
+    def _prepare_take_over(self, locks: GpuLocks, trust: Trust) -> TakeOver:
+        parts, config, instances = self._parts, self._parts.config, self._instances
+        preparation = Preparation(
             parts.cluster,
-            driver,
-            self._instances,
+            self._driver,
+            instances,
             parts.metrics,
             Rules(
                 config.resource_name,
                 parts.survey,
-                IdleGpus(driver, locks),
+                IdleGpus(self._driver, locks),
                 partial(holders, config.driver_root),
             ),
+        )
+        return TakeOver(
+            Adoption(parts.cluster, self._driver, instances, parts.metrics, parts.events),
+            preparation if config.clean_idle_gpus else None,
+            Restoration(parts.cluster, instances, trust, self._delivery, parts.events),
+            self._delivery,
+            instances,
+            self._journal,
         )
 
     def run(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
@@ -186,7 +193,7 @@ class Session:
         wait = _RETRY_FIRST_SECONDS
         while not stop.is_set():
             try:
-                self._take_over()
+                self._take_over.run()
             except DriverUnavailable:
                 raise
             except (AgentError, DriverError) as error:
@@ -198,38 +205,6 @@ class Session:
                 return True
         return False
 
-    def _take_over(self) -> None:
-        """Adopt, prepare what is idle, and make anew what a reboot took."""
-        report = self._adoption.run()
-        prepare = self._parts.config.clean_idle_gpus
-        if prepare and self._preparation.run(report, self._journal.doubt):
-            report = self._adoption.run(anew=True)
-        earlier = self._journal.earlier()
-        if earlier:
-            self._restoration.run(report, earlier)
-            if report.hardware.complete:
-                self._journal.forget_earlier()
-        self._rebuild(report)
-
-    def _rebuild(self, report: AdoptionReport) -> None:
-        hardware = report.hardware
-        self._delivery.rebuild(self._instances.records, hardware.live, complete=hardware.complete)
-
-    def _adopt_late(self) -> None:
-        """A GPU that could not be read at the start may carry instances of Pods that run."""
-        if self._adoption.complete:
-            return
-        try:
-            report = self._adoption.run()
-            self._restoration.run(report, self._journal.earlier())
-            if report.hardware.complete:
-                self._journal.forget_earlier()
-            self._rebuild(report)
-        except DriverUnavailable:
-            raise
-        except (AgentError, DriverError) as error:
-            logger.warning("instances of GPUs that were unreadable wait: %s", error)
-
     def _publish(self, stop: threading.Event, ready: Callable[[str], None]) -> None:
         """Discover and publish on every change of instances, and periodically."""
         config = self._parts.config
@@ -238,7 +213,7 @@ class Session:
             self._changed.clear()
             if stop.is_set():
                 return
-            self._adopt_late()
+            self._take_over.late()
             written = self._parts.publisher.publish(self._sight)
             ready(self._parts.publisher.shortcoming(written=written))
             self._changed.wait(

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from hami_web.core import annotations as keys
-from hami_web.core.device_list import ListedDevice, encode_devices
 from hami_web.core.nodelock import NodeLock, encode_lock
-from hami_web.core.placement import Placement
-from hami_web.core.reservation import Reservation, decode_allocations, encode_allocations
+from hami_web.core.reservation import Reservation, decode_allocations
 from hami_web.simulator.client import ApiClient, ApiError, Endpoint
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 from node_agent import hardware
@@ -31,8 +29,8 @@ from node_agent.config import AgentConfig
 from node_agent.nvml import simulated
 from node_agent.nvml.simulated import SimulatedNode
 from tests.node_agent.kubelet import Kubelet
+from tests.node_agent.reserving import NODE, Device, limits_of, reservation_annotations
 
-NODE = "gpu-n1"
 POLICY = """
 nvidia:
   migProfileAllowlist:
@@ -41,9 +39,6 @@ nvidia:
     - models: ["A30"]
       profiles: ["1g.6gb", "2g.12gb", "4g.24gb"]
 """
-
-Device = tuple[int, str, int, int]
-"""(GPU index, profile, start, size)"""
 
 
 def wait_until(true: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
@@ -255,31 +250,6 @@ class Lab:
                 if process.poll() is None:
                     process.send_signal(signal.SIGKILL)
                 process.wait(10)
-
-
-def limits_of(devices: int) -> dict[str, Any]:
-    return {"limits": {"nvidia.com/gpu": str(devices)}} if devices else {}
-
-
-def reservation_annotations(
-    gpus: Sequence[str], containers: Sequence[Sequence[Device]], phase: str = "allocating"
-) -> dict[str, str]:
-    """The annotations that a scheduler writes with a Binding."""
-    listed = encode_devices(
-        [[ListedDevice(gpus[gpu], 4864, 15) for gpu, *_ in devices] for devices in containers]
-    )
-    reserved = [
-        Reservation(container, device, gpus[gpu], profile, Placement(start, size))
-        for container, devices in enumerate(containers)
-        for device, (gpu, profile, start, size) in enumerate(devices)
-    ]
-    return {
-        keys.POD_NODE: NODE,
-        keys.POD_DEVICES_TO_ALLOCATE: listed,
-        keys.POD_DEVICES_ALLOCATED: listed,
-        keys.POD_MIG_ALLOCATIONS: encode_allocations(reserved),
-        keys.POD_BIND_PHASE: phase,
-    }
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.node_agent.interruptions import SCENES, Scene, open_zygote, play
+from tests.node_agent.agents import open_zygote
+from tests.node_agent.interruptions import SCENES, Scene, play
 
 WANTED = os.environ.get("HAMI_INTERRUPTIONS", "4")
 NEVER = 1_000_000

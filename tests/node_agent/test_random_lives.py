@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from hami_web.core.placement import Placement
 from hami_web.core.reservation import RuntimeIdentity
-from tests.node_agent.interruptions import Agents, open_zygote
+from tests.node_agent.agents import Agents, open_zygote
 from tests.node_agent.lab import Lab, open_lab, wait_until
 
 SHAPES = [("1g.5gb", start, 1) for start in range(7)]
