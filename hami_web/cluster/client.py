@@ -17,7 +17,8 @@ from kubernetes.config.config_exception import ConfigException
 from hami_web.cluster.errors import Conflict, InvalidConfiguration, MalformedAnswer, Rejected
 from hami_web.cluster.ports import Annotations, Binding, EventDocument, LeaseSpec
 from hami_web.cluster.transport import Priority, Request, Transport
-from hami_web.cluster.views import LeaseView, NodeView, PodView, WebhookView
+from hami_web.cluster.views import LeaseView, NodeView, PodView
+from hami_web.cluster.webhook_views import WebhookView
 
 FIELD_MANAGER = "hami-scheduler"
 MERGE_PATCH = "application/merge-patch+json"

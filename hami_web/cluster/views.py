@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw, Struct
@@ -238,41 +237,6 @@ class QuotaView(Struct, gc=False):
 
     metadata: ObjectMeta
     spec: QuotaSpec = msgspec.field(default_factory=QuotaSpec)
-
-
-class ServiceReference(Struct, gc=False):
-    """A Service by namespace and name."""
-
-    name: str = ""
-    namespace: str = ""
-
-
-class WebhookClient(Struct, rename="camel", gc=False):
-    """How the API server reaches a webhook, and whom it trusts there (base64 of PEM)."""
-
-    ca_bundle: str | None = None
-    url: str | None = None
-    service: ServiceReference | None = None
-
-    @property
-    def server_name(self) -> str:
-        """The name that the certificate must have."""
-        if self.service is not None:
-            return f"{self.service.name}.{self.service.namespace}.svc"
-        return urlsplit(self.url or "").hostname or ""
-
-
-class WebhookEntry(Struct, rename="camel", gc=False):
-    """One webhook of a configuration."""
-
-    client_config: WebhookClient = msgspec.field(default_factory=WebhookClient)
-
-
-class WebhookView(Struct, gc=False):
-    """A MutatingWebhookConfiguration."""
-
-    metadata: ObjectMeta
-    webhooks: list[WebhookEntry] | None = None
 
 
 Item = TypeVar("Item")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hami_web.cluster.errors import ClusterError
-from hami_web.cluster.views import WebhookView
+from hami_web.cluster.webhook_views import WebhookView
 
 logger = logging.getLogger(__name__)
 
