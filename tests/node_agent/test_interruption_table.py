@@ -18,7 +18,7 @@ import pytest
 from tests.node_agent.agents import open_zygote
 from tests.node_agent.interruptions import SCENES, Scene, play
 
-WANTED = os.environ.get("HAMI_INTERRUPTIONS", "4")
+WANTED = os.environ.get("HAMI_INTERRUPTIONS", "3")
 NEVER = 1_000_000
 
 
@@ -44,7 +44,7 @@ def rows(scene: Scene, calls: int) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120 if WANTED == "4" else 14_400)
+@pytest.mark.timeout(120 if WANTED == "3" else 14_400)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_any_call_can_be_the_last_one(zygote: subprocess.Popen[str], scene: Scene) -> None:
     calls, killed = play(zygote, scene, scene.states[0], NEVER, "before")

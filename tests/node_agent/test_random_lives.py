@@ -23,7 +23,7 @@ from tests.node_agent.lab import Lab, open_lab, wait_until
 SHAPES = [("1g.5gb", start, 1) for start in range(7)]
 SHAPES += [("2g.10gb", start, 2) for start in (0, 2, 4)] + [("3g.20gb", 0, 4), ("3g.20gb", 4, 4)]
 XIDS = [31, 92, 119, 79]
-LIVES = int(os.environ.get("HAMI_RANDOM_LIVES", "5"))
+LIVES = int(os.environ.get("HAMI_RANDOM_LIVES", "4"))
 ENDS = ["delete", "Succeeded", "Failed"]
 Shape = tuple[str, int, int]
 
@@ -209,7 +209,7 @@ class OneNode(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120 if LIVES <= 5 else 14_400)
+@pytest.mark.timeout(120 if LIVES <= 4 else 14_400)
 class TestOneNode(OneNode.TestCase):  # type: ignore[name-defined,misc]
     settings = settings(
         max_examples=LIVES,
