@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -16,7 +15,6 @@ from tests.cluster import pods
 from tests.cluster.lab import NAMESPACE, NODE, SYSTEM, Lab, Process, free_port, wait_until
 from tests.cluster.pods import Want
 
-AGENT_LEASE = f"hami-node-agent-{NODE}"
 ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 
 
@@ -175,23 +173,6 @@ def test_a_dead_agent_takes_no_new_pod_until_it_is_back(lab: Lab) -> None:
     finally:
         lab.start_agent()
     pods.running("patient", 30)
-
-
-def test_no_pod_fails_while_the_kubelet_restarts(lab: Lab) -> None:
-    registered = lab.agent_registrations()
-    restart = subprocess.Popen([lab.directory / "restart-kubelet"])
-    leases = client.CoordinationV1Api()
-    wait_until(
-        "the agent says that it does not serve",
-        lambda: not leases.read_namespaced_lease(AGENT_LEASE, SYSTEM).spec.holder_identity,
-        10,
-    )
-    names = [f"calm-{number}" for number in range(4)]
-    for name in names:
-        pods.create(name, Want())
-    assert restart.wait(60) == 0
-    wait_until("the plugin is registered again", lambda: lab.agent_registrations() > registered)
-    started(names, 90)
 
 
 def test_a_pod_that_slipped_past_webhook_and_scheduler_fails_with_a_reason(lab: Lab) -> None:
