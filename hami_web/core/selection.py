@@ -96,6 +96,9 @@ class Selection:
     def _best(self, gpus: Sequence[OpenGpu]) -> tuple[NodePlan | None, tuple[int, ...]]:
         if self._hami is not None:
             return self._hami.plan(gpus), tuple(range(len(self.request.containers)))
+        if not self.request.numa_bind:
+            planner, numbers = self._planner((None,) * len(self.request.containers))
+            return planner.plan(gpus), numbers
         best: NodePlan | None = None
         kinds: tuple[int, ...] = ()
         for binding in self._bindings(gpus):

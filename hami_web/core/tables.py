@@ -65,7 +65,6 @@ class ProfileTable:
         )
         self._layout_mask = (1 << (2 * self.grid)) - 1
         self._limited = any(shape.sets or shape.tokens for shape in self.shapes)
-        self._placed: dict[Placement, int] = {}
         self._rooms: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self._fits: dict[tuple[int, int], tuple[Fit, ...]] = {}
@@ -106,12 +105,8 @@ class ProfileTable:
         return take(shape, state | self._bits(placement))
 
     def _bits(self, placement: Placement) -> int:
-        bits = self._placed.get(placement)
-        if bits is None:
-            mask = placement.mask & self.slice_mask
-            bits = mask | (mask & -mask) << self.grid
-            _remember(self._placed, placement, bits)
-        return bits
+        mask = placement.mask & self.slice_mask
+        return mask | (mask & -mask) << self.grid
 
     def free_memory_slices(self, state: int) -> int:
         """Memory slices that nothing has taken, in any position."""

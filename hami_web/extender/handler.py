@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_script_name
-from django.urls import URLPattern, set_script_prefix
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.urls import URLPattern
 
 
 class ExtenderHandler(WSGIHandler):
@@ -39,7 +39,6 @@ class ExtenderHandler(WSGIHandler):
         Django's signals around a request are left out: they are for databases and caches, which no
         address here uses, and would take as long as all else that Django does for a call.
         """
-        set_script_prefix(get_script_name(environ))
         response = self.get_response(self.request_class(environ))
         self._thread.sent_away = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE
         status = f"{response.status_code} {response.reason_phrase}"

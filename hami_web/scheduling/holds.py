@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from hami_web.core.device_list import ListedDevice
 from hami_web.core.request import PodRequest
 from hami_web.core.reservation import Reservation
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Struct, frozen=True, gc=False):
     """All devices of one Pod on one node, counted as taken from the moment of the decision.
 
     ``devices`` has an entry per container, init containers first, for the device lists.

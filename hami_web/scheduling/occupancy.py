@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -54,9 +54,11 @@ class Occupants:
         """Forget a quota."""
         self._quotas.remove_quota(namespace, name)
 
-    def exceeded(self, namespace: str, wanted: Usage) -> NamespaceQuota | None:
-        """The quota that a namespace would exceed with so much more."""
-        return self._quotas.exceeded_by(namespace, wanted)
+    def exceeded(self, namespace: str, wanted: Callable[[], Usage]) -> NamespaceQuota | None:
+        """The quota that a namespace would exceed with so much more; asked only if it has one."""
+        if not self._quotas.limits(namespace):
+            return None
+        return self._quotas.exceeded_by(namespace, wanted())
 
     def pod(self, uid: str) -> PodRecord | None:
         """The record of a Pod, held or bound."""

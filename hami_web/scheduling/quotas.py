@@ -75,6 +75,10 @@ class QuotaBook:
             before = own.pop(pod.identity.uid, Usage())
             self._used[namespace] = self._used[namespace].minus(before)
 
+    def limits(self, namespace: str) -> bool:
+        """True when a namespace has a quota."""
+        return namespace in self._quotas
+
     def exceeded_by(self, namespace: str, wanted: Usage) -> NamespaceQuota | None:
         """The quota that a namespace would exceed with so much more, or None."""
         if namespace not in self._quotas:

@@ -270,7 +270,7 @@ class ClusterState:
         choice = index.selection.choose(self._occupants.nodes[name].open_gpus)
         if choice is None:  # cannot be: the index ranks only nodes with a plan
             raise RuntimeError(f"node {name} is ranked without a plan")
-        quota = self._occupants.exceeded(pod.metadata.namespace, usage_of(choice))
+        quota = self._occupants.exceeded(pod.metadata.namespace, lambda: usage_of(choice))
         if quota is not None:
             return self._refuse(request, names, quota)
         identity = identity_of(pod)
