@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -72,9 +70,10 @@ def decode_allocations(text: str) -> tuple[Reservation, ...]:
     """
     if not text:
         return ()
-    quick = _decode_one(text)
-    if quick is not None:
-        return quick
+    return _decode_one(text) or _decode_all(text)
+
+
+def _decode_all(text: str) -> tuple[Reservation, ...]:
     reservations: list[Reservation] = []
     seen: set[tuple[int, int]] = set()
     for position, item in enumerate(wire.decode_array(text, POD_MIG_ALLOCATIONS)):
@@ -89,42 +88,55 @@ def decode_allocations(text: str) -> tuple[Reservation, ...]:
     return tuple(reservations)
 
 
-# One record as both schedulers and agents write it: by far the most frequent text. Anything else,
-# and any value out of bounds, takes the long way, which finds the same or says what is wrong.
-_NUMBER: Final = r"(0|[1-9]\d{0,4})"
-_ONE: Final = re.compile(
-    rf'\[\{{"containerIndex":{_NUMBER},"deviceIndex":{_NUMBER},"gpuUUID":"([\w-]+)",'
-    rf'"profile":"([\w.+-]+)","placement":\{{"start":{_NUMBER},"size":([1-9]\d{{0,2}})\}}'
-    rf'(?:,"migUUID":"([\w-]+)","gpuInstanceID":{_NUMBER},"computeInstanceID":{_NUMBER})?\}}\]',
-    re.ASCII,
-)
+_GPU: Final = '"gpuUUID":"'
+_MIG: Final = '"migUUID":"'
+_SAMPLE: Final = "\u2028"
+"""Stands for a UUID. It is not printable, so no text that is compared holds it."""
 
 
 def _decode_one(text: str) -> tuple[Reservation] | None:
-    match = _ONE.fullmatch(text)
-    if match is None:
+    """Read a text with one record from what is known of its like; None to go the long way.
+
+    A cluster's texts differ in little but the UUIDs. Without escapes a quote begins or ends a
+    string, so another UUID in the place of one changes nothing else in what a text says.
+    """
+    before, _, rest = text.partition(_GPU)
+    gpu, _, rest = rest.partition('"')
+    between, _, rest = rest.partition(_MIG)
+    mig, _, after = rest.partition('"')
+    if not gpu or (after and not mig) or "\\" in text or not text.isprintable():
         return None
-    container, device, gpu, profile, start, size, mig, instance, compute = match.groups()
-    if int(start) > MEMORY_SLICES_MAX:
+    like = _decode_like(before, between, after)
+    if like is None:
         return None
-    identity = RuntimeIdentity(mig, int(instance), int(compute)) if mig else None
+    known = like.identity
     return (
         Reservation(
-            int(container),
-            int(device),
-            sys.intern(gpu),
-            sys.intern(profile),
-            shared_placement(int(start), int(size)),
-            identity,
+            like.container_index,
+            like.device_index,
+            gpu,
+            like.profile,
+            like.placement,
+            known and RuntimeIdentity(mig, known.gpu_instance_id, known.compute_instance_id),
             _NOTHING,
         ),
     )
 
 
 @lru_cache(maxsize=4096)
-def shared_placement(start: int, size: int) -> Placement:
-    """One object per placement: a cluster has few, in many thousand reservations."""
-    return Placement(start, size)
+def _decode_like(before: str, between: str, after: str) -> Reservation | None:
+    """The record of a text with samples for UUIDs; None where it holds more, or what is wrong."""
+    realized = f'{_MIG}{_SAMPLE}"{after}' if after else ""
+    try:
+        found = _decode_all(f'{before}{_GPU}{_SAMPLE}"{between}{realized}')
+    except MalformedContract:
+        return None
+    if len(found) != 1 or found[0].gpu_uuid != _SAMPLE or found[0].extra:
+        return None
+    identity = found[0].identity
+    if (identity is None) == bool(after) or (identity and identity.mig_uuid != _SAMPLE):
+        return None
+    return found[0]
 
 
 def _encode(item: Reservation) -> dict[str, object]:

@@ -99,13 +99,22 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
     """The node's record from nothing but its facts and the Pods on it."""
     pods = list(pods)
     claims: dict[str, list[Claim]] = {}
+    clear = True
     for pod in pods:
+        if pod.doubt or pod.unexplained:
+            clear = False
         for claim in pod.claims:
-            claims.setdefault(claim.reservation.gpu_uuid, []).append(claim)
+            uuid = claim.reservation.gpu_uuid
+            known = claims.get(uuid)
+            if known is None:
+                claims[uuid] = [claim]
+            else:
+                known.append(claim)
     gpus = tuple(
-        _gpu(published, gpu, table, claims.get(gpu.uuid, ())) for gpu, table in published.gpus
+        [_gpu(published, gpu, table, claims.pop(gpu.uuid, ())) for gpu, table in published.gpus]
     )
-    doubts = _doubts(gpus, pods)
+    clear = clear and not claims and all(map(_legal, gpus))
+    doubts = [] if clear else _doubts(gpus, pods)
     closed = published.closed
     if closed is None and published.agent_alive is False:
         closed = Reason.NODE_STALE
@@ -164,7 +173,12 @@ def exchange(
 
 
 def _legal(gpu: GpuRecord) -> bool:
-    return all(claim.reservation.placement.end <= gpu.table.grid for claim in gpu.claims)
+    grid = gpu.table.grid
+    for claim in gpu.claims:
+        placement = claim.reservation.placement
+        if placement.start + placement.size > grid:
+            return False
+    return True
 
 
 def _gpu(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -130,20 +130,23 @@ class Occupants:
         for record in records:
             uid = record.identity.uid
             before = known.get(uid)
-            if before == record:
-                pods[uid] = before  # the one that the node's record refers to
-                continue
+            if before is not None:
+                if before == record:
+                    pods[uid] = before  # the one that the node's record refers to
+                    continue
+                touched.add(before.node)
             pods[uid] = record
             touched.add(record.node)
-            if before is not None:
-                touched.add(before.node)
         touched.update(record.node for uid, record in known.items() if uid not in pods)
         self._pods = pods
         self._pods_on = {}
         for uid, record in pods.items():
-            self._pods_on.setdefault(record.node, {})[uid] = record
+            on_node = self._pods_on.get(record.node)
+            if on_node is None:
+                on_node = self._pods_on[record.node] = {}
+            on_node[uid] = record
         for name in touched:
-            self._rebuild(name)
+            self._renew(name)
         self._quotas.recount(pods.values())
 
     def snapshot(self) -> ClusterSnapshot:
@@ -173,14 +176,17 @@ class Occupants:
         self.nodes[name] = renewed
 
     def _rebuild(self, name: str) -> None:
+        self._renew(name)
+        for pod in self._pods_on.get(name, {}).values():
+            self._quotas.count(pod)
+
+    def _renew(self, name: str) -> None:
         published = self._published.get(name)
         if published is None:
             return
         self._note(name)
-        pods: Mapping[str, PodRecord] = self._pods_on.get(name, {})
-        self.nodes[name] = build_record(published, pods.values(), self.version)
-        for pod in pods.values():
-            self._quotas.count(pod)
+        pods = self._pods_on.get(name, {}).values()
+        self.nodes[name] = build_record(published, pods, self.version)
 
     def _usage(self, pod: PodRecord) -> Usage:
         """What a Pod's profiles add up to, as its node publishes them now."""

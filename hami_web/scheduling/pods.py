@@ -55,14 +55,18 @@ def read_pod(pod: PodView) -> PodRecord | None:
     if text is None and listed is None:
         return None
     identity = identity_of(pod)
-    node = sys.intern(node)
     try:
         reservations = decode_allocations(text or "")
         unexplained = _unexplained(listed, reservations) if listed else ()
     except MalformedContract as error:
         return PodRecord(identity, node, (), f"Pod {pod.full_name}: {error}")
-    deleting = pod.metadata.deletion_timestamp is not None
-    claims = [Claim(identity, item, _phase(item, deleting=deleting)) for item in reservations]
+    if pod.metadata.deletion_timestamp is not None:
+        claims = [Claim(identity, item, Phase.TERMINATING) for item in reservations]
+    else:
+        claims = [
+            Claim(identity, item, Phase.REALIZED if item.identity else Phase.RESERVED)
+            for item in reservations
+        ]
     return PodRecord(identity, node, tuple(claims), "", unexplained)
 
 
@@ -78,9 +82,3 @@ def _unexplained(listed: str, reservations: tuple[Reservation, ...]) -> tuple[st
 def _lists_only(listed: str, uuid: str) -> bool:
     """True for the frequent list with one device, which need not be decoded to see whose it is."""
     return listed.startswith(uuid) and listed.count(",") == 3 and listed.endswith(":;")
-
-
-def _phase(reservation: Reservation, *, deleting: bool) -> Phase:
-    if deleting:
-        return Phase.TERMINATING
-    return Phase.RESERVED if reservation.identity is None else Phase.REALIZED

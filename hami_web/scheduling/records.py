@@ -172,10 +172,13 @@ def occupy(
         return GpuRecord(capability, table, cordoned, (), (), 0, conflicted=False)
     taken = 0
     overlapping = 0
+    instances = []
     for claim in claims:
-        mask = claim.reservation.placement.mask
+        item = claim.reservation
+        mask = item.placement.mask
         overlapping |= taken & mask
         taken |= mask
+        instances.append((item.profile, item.placement))
     if overlapping:
         claims = [
             Claim(c.pod, c.reservation, Phase.CONFLICTED)
@@ -184,7 +187,7 @@ def occupy(
             for c in claims
         ]
     state = table.state_of(
-        [(c.reservation.profile, c.reservation.placement) for c in claims],
+        instances,
         [interval.placement for interval in blocked],
     )
     return GpuRecord(

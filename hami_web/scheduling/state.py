@@ -98,7 +98,7 @@ class ClusterState:
         moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
         with undisturbed():
             # Views are let go one by one: together they are larger than all that is kept.
-            listed = [(pod.uid, read_pod(pod), ends_hold(pod)) for pod in pods]
+            listed = [(pod.metadata.uid, read_pod(pod), ends_hold(pod)) for pod in pods]
             with self._lock:
                 self._replace(listed, moment)
         self._announce()
