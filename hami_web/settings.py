@@ -6,6 +6,7 @@ given as a file by the same name with ``_FILE``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Final
 
 import yaml
 from django.core.exceptions import ImproperlyConfigured
+
+from hami_web.database import parse_database_url
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
 
@@ -67,6 +70,15 @@ def _path(name: str) -> Path | None:
     return Path(text) if text else None
 
 
+def _database(name: str) -> dict[str, object]:
+    """The database of a URL, which may be a secret; by default a file in the data folder."""
+    url = _secret(name) or f"sqlite:///{DATA_DIR / 'hami.sqlite3'}"
+    try:
+        return parse_database_url(url)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from error
+
+
 def _policy_section(name: str, section: str) -> object:
     """One section of the YAML file that the variable names; an empty one without a file."""
     path = _path(name)
@@ -81,6 +93,9 @@ def _policy_section(name: str, section: str) -> object:
     return document.get(section) or {}
 
 
+# Where the database and the queue lie unless they are elsewhere by URL; a local disk, never NFS.
+DATA_DIR = Path(_text("HAMI_DATA_DIR", str(BASE_DIR / "var"))).absolute()
+
 # --- Django -------------------------------------------------------------------------------------
 
 DEBUG = _flag("HAMI_DEBUG")
@@ -91,14 +106,26 @@ SECRET_KEY = _secret("HAMI_SECRET_KEY") or secrets.token_urlsafe(48)
 ALLOWED_HOSTS = [
     host for host in _text("HAMI_ALLOWED_HOSTS", "127.0.0.1,localhost").split(",") if host
 ]
+# The extender knows no database and loads nothing of the roles that have one; manage.py says so.
+ROLES = ("ALL", "EXTENDER")
+ROLE = _choice("HAMI_ROLE", ROLES)
 INSTALLED_APPS: list[str] = [
     "hami_web.extender",
     "hami_web.dashboard",
     "hami_web.simulator",
     "django.contrib.staticfiles",
 ]
+if ROLE == "ALL":
+    INSTALLED_APPS += [
+        "hami_web.inventory",
+        "hami_web.reservations",
+    ]
 ROOT_URLCONF = "hami_web.urls"
-DATABASES: dict[str, dict[str, object]] = {}
+DATABASES = {"default": _database("HAMI_DATABASE_URL")} if ROLE == "ALL" else {}
+if ROLE == "ALL":
+    # Where it cannot be made, the database says so to whoever opens it.
+    with contextlib.suppress(OSError):
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"

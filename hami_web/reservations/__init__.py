@@ -1,0 +1,1 @@
+"""Django app: the mirror of reservations, as intervals with their whole life."""

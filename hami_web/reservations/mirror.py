@@ -1,0 +1,180 @@
+"""Make the rows of reservations equal to what was seen on Pods; idempotent, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from hami_web.core.reservation import Reservation
+from hami_web.inventory.observed import Difference, DifferenceKind
+from hami_web.inventory.selectors import Figures, profile_figures
+from hami_web.inventory.writing import writing
+from hami_web.reservations.claims import phase_of, settle_claims
+from hami_web.reservations.models import LIVE, MigReservation, Phase
+from hami_web.reservations.observed import ObservedPod
+
+_Key = tuple[str, int, int]
+"""Pod UID, container index, device index: one device."""
+_CHUNK = 500
+"""UIDs of one query; SQLite bounds the number of parameters."""
+_FACTS = (
+    *("namespace", "pod", "node", "mig_uuid", "gpu_instance_id", "compute_instance_id"),
+    *("realized_at", "terminating_at"),
+)
+
+
+def mirror_pods(
+    pods: Sequence[ObservedPod], *, seen_at: datetime, now: datetime, complete: bool = False
+) -> list[Difference]:
+    """Write what was seen at ``seen_at``; with ``complete`` all other reservations are over.
+
+    A Pod in doubt keeps the rows it has. Rows that follow from a later observation (up to
+    ``now``) are left alone. Returns what changed.
+    """
+    with writing():
+        pass_ = _Pass(seen_at, now)
+        rows = _live(None if complete else [pod.uid for pod in pods])
+        known = {(r.pod_uid, r.container_index, r.device_index): r for r in rows}
+        doubted = {pod.uid for pod in pods if pod.doubt}
+        figures = profile_figures({item.gpu_uuid for pod in pods for item in pod.reservations})
+        for pod in pods:
+            if not pod.doubt:
+                pass_.pod(pod, known, figures)
+        pass_.release([row for key, row in known.items() if key[0] not in doubted])
+        pass_.write(everything=complete)
+        return pass_.differences
+
+
+def release_pods(uids: Iterable[str], *, seen_at: datetime, now: datetime) -> list[Difference]:
+    """These Pods are over or gone: end their reservations."""
+    with writing():
+        pass_ = _Pass(seen_at, now)
+        pass_.release(_live(list(uids)))
+        pass_.write(everything=False)
+        return pass_.differences
+
+
+def _live(uids: Sequence[str] | None) -> list[MigReservation]:
+    live: QuerySet[MigReservation] = MigReservation.objects.filter(LIVE).order_by("id")
+    if uids is None:
+        return list(live)
+    chunks = (uids[at : at + _CHUNK] for at in range(0, len(uids), _CHUNK))
+    return [row for chunk in chunks for row in live.filter(pod_uid__in=chunk)]
+
+
+@dataclass(slots=True)
+class _Pass:
+    seen_at: datetime
+    now: datetime
+    differences: list[Difference] = field(default_factory=list)
+    _new: list[MigReservation] = field(default_factory=list)
+    _changed: list[MigReservation] = field(default_factory=list)
+    _ended: list[MigReservation] = field(default_factory=list)
+
+    def pod(
+        self,
+        pod: ObservedPod,
+        known: dict[_Key, MigReservation],
+        figures: Mapping[str, Figures],
+    ) -> None:
+        """Take one Pod's reservations out of ``known``; what stays there is over."""
+        for item in pod.reservations:
+            key = (pod.uid, *item.key)
+            row = known.get(key)
+            if row is not None and self._is_newer(row):
+                del known[key]
+                continue
+            if row is None or not _is_same_place(row, item):
+                # A reservation never moves: another place is another reservation.
+                self._add(pod, item, figures.get(item.gpu_uuid))
+                continue
+            del known[key]
+            self._update(row, pod, item)
+
+    def release(self, rows: Iterable[MigReservation]) -> None:
+        """End reservations, unless a later observation knows better."""
+        for row in rows:
+            if self._is_newer(row):
+                continue
+            self.differences.append(Difference(DifferenceKind.VANISHED, "reservation", _name(row)))
+            row.released_at = max(self.seen_at, row.reserved_at)
+            row.phase = Phase.RELEASED
+            row.changed_at = self.seen_at
+            self._ended.append(row)
+
+    def write(self, *, everything: bool) -> None:
+        """Ends first, so that a device or a memory slice is free for what follows."""
+        ended = ["released_at", "phase", "changed_at"]
+        MigReservation.objects.bulk_update(self._ended, ended, batch_size=_CHUNK)
+        MigReservation.objects.bulk_update(
+            self._changed, [*_FACTS, "phase", "changed_at"], batch_size=_CHUNK
+        )
+        MigReservation.objects.bulk_create(self._new, batch_size=_CHUNK)
+        touched = {r.gpu_uuid for r in (*self._ended, *self._changed, *self._new)}
+        wrong = settle_claims(None if everything else touched)
+        if wrong and not touched:
+            detail = f"{wrong} claims or phases"
+            self.differences.append(Difference(DifferenceKind.CHANGED, "claims", "*", detail))
+
+    def _add(self, pod: ObservedPod, item: Reservation, figures: Figures | None) -> None:
+        began = pod.reserved_at or self.seen_at
+        row = MigReservation(
+            pod_uid=pod.uid,
+            container_index=item.container_index,
+            device_index=item.device_index,
+            gpu_uuid=item.gpu_uuid,
+            profile=item.profile,
+            start=item.placement.start,
+            size=item.placement.size,
+            gpu_memory_slices=figures.memory_slices if figures else None,
+            memory_mib=figures.memory_mib.get(item.profile) if figures else None,
+            reserved_at=min(began, self.seen_at),
+            changed_at=self.seen_at,
+        )
+        self._take(row, pod, item)
+        row.phase = phase_of(row)
+        self.differences.append(Difference(DifferenceKind.MISSING, "reservation", _name(row)))
+        self._new.append(row)
+
+    def _update(self, row: MigReservation, pod: ObservedPod, item: Reservation) -> None:
+        before = [getattr(row, name) for name in _FACTS]
+        self._take(row, pod, item)
+        changed = [
+            name for name, value in zip(_FACTS, before, strict=True) if getattr(row, name) != value
+        ]
+        if changed:
+            row.phase = phase_of(row)
+            row.changed_at = self.seen_at
+            self.differences.append(
+                Difference(DifferenceKind.CHANGED, "reservation", _name(row), ", ".join(changed))
+            )
+            self._changed.append(row)
+
+    def _take(self, row: MigReservation, pod: ObservedPod, item: Reservation) -> None:
+        row.namespace, row.pod, row.node = pod.namespace, pod.name, pod.node
+        identity = item.identity
+        row.mig_uuid = identity.mig_uuid if identity else ""
+        row.gpu_instance_id = identity.gpu_instance_id if identity else None
+        row.compute_instance_id = identity.compute_instance_id if identity else None
+        row.realized_at = (row.realized_at or self.seen_at) if identity else None
+        row.terminating_at = (row.terminating_at or self.seen_at) if pod.deleting else None
+
+    def _is_newer(self, row: MigReservation) -> bool:
+        """A later observation made this row. A time in the future is no observation."""
+        return self.seen_at < row.changed_at <= self.now
+
+
+def _is_same_place(row: MigReservation, item: Reservation) -> bool:
+    return (row.gpu_uuid, row.profile, row.placement) == (
+        item.gpu_uuid,
+        item.profile,
+        item.placement,
+    )
+
+
+def _name(row: MigReservation) -> str:
+    device = f"{row.container_index}.{row.device_index}"
+    return f"{row.namespace}/{row.pod} {device} {row.profile} {row.gpu_uuid} {row.placement}"

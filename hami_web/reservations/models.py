@@ -1,0 +1,157 @@
+"""Rows of reservations and of the memory slices that they claim.
+
+A reservation is one row from the moment it is on its Pod to the moment the Pod is over, so that
+the state of any GPU at any moment is one query over ``reserved_at`` and ``released_at``.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from hami_web.core.placement import Placement
+from hami_web.core.reservation import Reservation, RuntimeIdentity
+from hami_web.inventory.models import KEY_MAX, NAME_MAX
+
+LIVE = Q(released_at__isnull=True)
+"""Reservations that are not over."""
+
+
+class Phase(models.TextChoices):
+    """How far a reservation has come; the words of the scheduler's own phases."""
+
+    RESERVED = "reserved", "reserved"
+    REALIZED = "realized", "realized"
+    TERMINATING = "terminating", "terminating"
+    CONFLICTED = "conflicted", "conflicted"
+    RELEASED = "released", "released"
+
+
+class MigReservation(models.Model):
+    """One device of one container of a Pod, at one placement.
+
+    Names are text, not references: the row outlives node and GPU. ``gpu_memory_slices`` and
+    ``memory_mib`` are the figures of GPU and profile when it was reserved, where they were known.
+    ``changed_at`` is when the fact was seen that made the row what it is.
+    """
+
+    pod_uid = models.CharField(max_length=KEY_MAX)
+    namespace = models.CharField(max_length=NAME_MAX)
+    pod = models.CharField(max_length=NAME_MAX)
+    node = models.CharField(max_length=NAME_MAX)
+    container_index = models.PositiveBigIntegerField()
+    device_index = models.PositiveBigIntegerField()
+    gpu_uuid = models.CharField(max_length=KEY_MAX)
+    profile = models.CharField(max_length=KEY_MAX)
+    start = models.PositiveSmallIntegerField()
+    size = models.PositiveSmallIntegerField()
+    gpu_memory_slices = models.PositiveSmallIntegerField(null=True, blank=True)
+    memory_mib = models.PositiveIntegerField(null=True, blank=True)
+    mig_uuid = models.CharField(max_length=KEY_MAX, blank=True, default="")
+    gpu_instance_id = models.PositiveBigIntegerField(null=True, blank=True)
+    compute_instance_id = models.PositiveBigIntegerField(null=True, blank=True)
+    phase = models.CharField(max_length=16, choices=Phase.choices)
+    reserved_at = models.DateTimeField()
+    realized_at = models.DateTimeField(null=True, blank=True)
+    terminating_at = models.DateTimeField(null=True, blank=True)
+    released_at = models.DateTimeField(null=True, blank=True)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-reserved_at", "-id"]
+        indexes = [
+            models.Index(fields=["-reserved_at", "-id"], name="reservation_by_time"),
+            models.Index(fields=["gpu_uuid", "reserved_at"], name="reservation_by_gpu"),
+            models.Index(fields=["namespace", "-reserved_at"], name="reservation_by_namespace"),
+            models.Index(fields=["pod_uid"], name="reservation_by_pod"),
+            models.Index(fields=["released_at"], name="reservation_by_end"),
+            models.Index(fields=["gpu_uuid"], condition=LIVE, name="reservation_live"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pod_uid", "container_index", "device_index"],
+                condition=LIVE,
+                name="reservation_live_once",
+            ),
+            models.CheckConstraint(condition=Q(size__gt=0), name="reservation_has_size"),
+            models.CheckConstraint(
+                condition=Q(mig_uuid="", gpu_instance_id=None, compute_instance_id=None)
+                | (
+                    ~Q(mig_uuid="")
+                    & Q(gpu_instance_id__isnull=False, compute_instance_id__isnull=False)
+                ),
+                name="reservation_identity_whole",
+            ),
+            models.CheckConstraint(
+                condition=Q(phase=Phase.RELEASED, released_at__isnull=False)
+                | (~Q(phase=Phase.RELEASED) & LIVE),
+                name="reservation_released_has_time",
+            ),
+            models.CheckConstraint(
+                condition=LIVE | Q(released_at__gte=F("reserved_at")),
+                name="reservation_ends_after_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod} {self.profile} {self.gpu_uuid} {self.placement}"
+
+    @property
+    def placement(self) -> Placement:
+        return Placement(self.start, self.size)
+
+    def to_domain(self) -> Reservation:
+        """The reservation as the core has it."""
+        identity = None
+        if self.gpu_instance_id is not None and self.compute_instance_id is not None:
+            identity = RuntimeIdentity(
+                self.mig_uuid, self.gpu_instance_id, self.compute_instance_id
+            )
+        return Reservation(
+            self.container_index,
+            self.device_index,
+            self.gpu_uuid,
+            self.profile,
+            self.placement,
+            identity,
+        )
+
+
+class MemorySliceClaim(models.Model):
+    """One memory slice of a GPU that a live reservation has: nobody else can."""
+
+    reservation = models.ForeignKey(MigReservation, models.CASCADE, related_name="claims")
+    gpu_uuid = models.CharField(max_length=KEY_MAX)
+    memory_slice = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gpu_uuid", "memory_slice"], name="memory_slice_claimed_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gpu_uuid} {self.memory_slice}"
+
+
+class ContestedMemorySlice(models.Model):
+    """A memory slice that a live reservation wants beside the one that has the claim.
+
+    It is there as long as the two overlap; both reservations are in phase ``conflicted``.
+    """
+
+    reservation = models.ForeignKey(MigReservation, models.CASCADE, related_name="contested")
+    gpu_uuid = models.CharField(max_length=KEY_MAX)
+    memory_slice = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["gpu_uuid", "memory_slice", "reservation_id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["reservation", "memory_slice"], name="memory_slice_contested_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gpu_uuid} {self.memory_slice}"

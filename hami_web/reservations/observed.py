@@ -1,0 +1,26 @@
+"""What was seen of a Pod with reservations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hami_web.core.reservation import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A bound Pod that is not over.
+
+    ``reserved_at`` is what its annotation says; None where it says nothing usable. With a
+    ``doubt`` its reservations cannot be read, and what is known of it stays.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    reservations: tuple[Reservation, ...]
+    deleting: bool = False
+    reserved_at: datetime | None = None
+    doubt: str = ""
