@@ -119,6 +119,8 @@ if ROLE == "ALL":
     INSTALLED_APPS += [
         "hami_web.inventory",
         "hami_web.reservations",
+        "hami_web.history",
+        "hami_web.sync",
     ]
 ROOT_URLCONF = "hami_web.urls"
 DATABASES = {"default": _database("HAMI_DATABASE_URL")} if ROLE == "ALL" else {}
@@ -222,3 +224,33 @@ LOCALE_PATHS = [BASE_DIR / "hami_web" / "locale"]
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = WEB_HTTPS
+
+# --- worker -------------------------------------------------------------------------------------
+
+RECONCILE_SECONDS = _number("HAMI_RECONCILE_SECONDS", 60, least=1, most=3600)
+SAMPLE_SECONDS = _number("HAMI_SAMPLE_SECONDS", 60, least=1, most=3600)
+HISTORY_DAYS = _number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
+
+CELERY_BROKER_URL = _secret("HAMI_BROKER_URL") or "filesystem://"
+BROKER_DIR = DATA_DIR / "queue"
+if CELERY_BROKER_URL == "filesystem://":
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(BROKER_DIR),
+        "data_folder_out": str(BROKER_DIR),
+        "control_folder": str(BROKER_DIR / "control"),
+    }
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = TIME_ZONE
+# A task that could not run in its time is not made up for: the next one does all of it.
+CELERY_BEAT_SCHEDULE = {
+    name: {"task": f"hami.{name}", "schedule": seconds, "options": {"expires": seconds}}
+    for name, seconds in (
+        ("reconcile", RECONCILE_SECONDS),
+        ("sample", SAMPLE_SECONDS),
+        ("prune", 3600.0),
+    )
+}

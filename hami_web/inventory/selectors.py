@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hami_web.inventory.models import Gpu
+from django.db.models import QuerySet
+
+from hami_web.core.capability import GpuCapability, ProfileCapability
+from hami_web.core.placement import Placement
+from hami_web.inventory.models import LIVE, Gpu
 
 _CHUNK = 500
 
@@ -28,3 +32,36 @@ def profile_figures(uuids: Iterable[str]) -> dict[str, Figures]:
             memory = {p.name: p.memory_mib for p in row.profile_set.profiles.all()}
             found[row.uuid] = Figures(row.memory_slices, memory)
     return found
+
+
+def live_gpus() -> QuerySet[Gpu]:
+    """GPUs that the cluster has, with node, profiles and blocked intervals: three queries."""
+    rows = Gpu.objects.filter(LIVE).select_related("node", "profile_set")
+    return rows.prefetch_related("profile_set__profiles", "blocked")
+
+
+def to_capability(gpu: Gpu) -> GpuCapability:
+    """A GPU's row as the core has it; ``count`` is the number of its memory slices."""
+    return GpuCapability(
+        uuid=gpu.uuid,
+        index=gpu.index,
+        count=gpu.memory_slices,
+        memory_mib=gpu.memory_mib,
+        core_percent=gpu.core_percent,
+        model=gpu.model,
+        numa=gpu.numa,
+        mode=gpu.mode,
+        profiles=tuple(
+            ProfileCapability(
+                profile.name,
+                profile.memory_mib,
+                profile.core_percent,
+                profile.compute_slices,
+                tuple(Placement(start, size) for start, size in profile.placements),
+                profile.instance_limit,
+                profile.attribute,
+            )
+            for profile in gpu.profile_set.profiles.all()
+        ),
+        healthy=gpu.healthy,
+    )

@@ -1,0 +1,140 @@
+"""Rows of samples, refusals, corrections of the mirror, and alerts."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from hami_web.inventory.models import KEY_MAX, NAME_MAX
+
+TEXT_MAX = 2000
+
+
+class Feed(models.Model):
+    """How far the live feed has come: everything that it saw until ``caught_up_at`` is written."""
+
+    name = models.CharField(max_length=KEY_MAX, unique=True)
+    caught_up_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Reconciliation(models.Model):
+    """One comparison of the mirror with a complete list of the cluster."""
+
+    began_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    nodes = models.PositiveIntegerField()
+    pods = models.PositiveIntegerField()
+    corrections = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["-began_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.began_at:%F %T}: {self.corrections}"
+
+
+class DriftCause(models.TextChoices):
+    """Why the mirror was not equal to the cluster."""
+
+    FIRST = "first", "the mirror was never compared before"
+    UNWATCHED = "unwatched", "nobody followed the cluster when it happened"
+    ALTERED = "altered", "the feed was up to date: rows were changed by another hand"
+
+
+class Drift(models.Model):
+    """One correction that a reconciliation made."""
+
+    reconciliation = models.ForeignKey(Reconciliation, models.CASCADE, related_name="drifts")
+    at = models.DateTimeField()
+    cause = models.CharField(max_length=16, choices=DriftCause.choices)
+    kind = models.CharField(max_length=16)
+    entity = models.CharField(max_length=16)
+    key = models.CharField(max_length=1000)
+    detail = models.CharField(max_length=1000, blank=True)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["-at", "-id"], name="drift_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.entity} {self.key}"
+
+
+class Alert(models.Model):
+    """A condition that someone should look at, from when it was seen to when it was over."""
+
+    code = models.CharField(max_length=KEY_MAX)
+    subject = models.CharField(max_length=1000)
+    namespace = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    text = models.CharField(max_length=TEXT_MAX)
+    raised_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-raised_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["code", "subject"],
+                condition=Q(resolved_at__isnull=True),
+                name="alert_open_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.subject}"
+
+
+class Sample(models.Model):
+    """Use of memory slices at one moment; ``node`` is empty for the whole cluster.
+
+    ``fragmentation`` is the core's measure over GPUs that take new work, 0 … 1.
+    """
+
+    at = models.DateTimeField()
+    node = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    gpus = models.PositiveIntegerField()
+    memory_slices = models.PositiveIntegerField()
+    reserved_memory_slices = models.PositiveIntegerField()
+    realized_memory_slices = models.PositiveIntegerField()
+    blocked_memory_slices = models.PositiveIntegerField()
+    fragmentation = models.FloatField()
+
+    class Meta:
+        ordering = ["-at", "node"]
+        constraints = [
+            models.UniqueConstraint(fields=["at", "node"], name="sample_once"),
+            models.CheckConstraint(
+                condition=Q(fragmentation__gte=0, fragmentation__lte=1),
+                name="sample_fragmentation_is_share",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node or 'cluster'} {self.at:%F %T}"
+
+
+class Refusal(models.Model):
+    """What the scheduler said of a Pod that found no node, each text of a Pod once."""
+
+    pod_uid = models.CharField(max_length=KEY_MAX)
+    namespace = models.CharField(max_length=NAME_MAX)
+    pod = models.CharField(max_length=NAME_MAX)
+    digest = models.CharField(max_length=64)
+    message = models.TextField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    times = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["-last_at", "-id"]
+        indexes = [models.Index(fields=["namespace", "pod"], name="refusal_by_pod")]
+        constraints = [
+            models.UniqueConstraint(fields=["pod_uid", "digest"], name="refusal_text_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod}: {self.message}"

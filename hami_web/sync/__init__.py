@@ -1,0 +1,1 @@
+"""Writes the mirror: a live feed from list-and-watch, and Celery tasks that correct it."""

@@ -1,0 +1,63 @@
+"""``manage.py worker``: feed, beat and tasks of the mirror in one process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import Any, Final
+
+from celery.beat import Scheduler, Service
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from hami_web.celery import app
+from hami_web.sync import progress
+from hami_web.sync.feed import Feed
+from hami_web.sync.tasks import reconcile
+
+logger = logging.getLogger(__name__)
+
+SILENT_TURNS: Final = 5
+"""So many reconciliations may fail or not come before the worker counts as stuck."""
+EXIT_STUCK: Final = 70
+
+
+class Command(BaseCommand):
+    """Keep the mirror until SIGTERM."""
+
+    help = "Keep the mirror equal to the cluster: live feed, reconciliation, samples, pruning."
+
+    def handle(self, *_arguments: Any, **_options: Any) -> None:
+        """Run Celery in this thread, everything else beside it."""
+        if settings.CELERY_BROKER_URL == "filesystem://":
+            (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
+        stopped = threading.Event()
+        feed = Feed(settings.KUBECONFIG, settings.NAMESPACE)
+        beat = Service(app, scheduler_cls=Scheduler)
+        threads = (
+            threading.Thread(target=beat.start, name="beat", daemon=True),
+            threading.Thread(target=_watch, args=(stopped,), name="watchdog", daemon=True),
+        )
+        feed.start()
+        for thread in threads:
+            thread.start()
+        reconcile.apply_async(expires=settings.RECONCILE_SECONDS)
+        try:
+            app.worker_main(
+                ["worker", "--pool=threads", "--concurrency=2", "--without-gossip",
+                 "--without-mingle", "--loglevel=INFO"]
+            )  # fmt: skip
+        finally:
+            stopped.set()
+            beat.stop()
+            feed.stop()
+
+
+def _watch(stopped: threading.Event) -> None:
+    """End a process whose queue has silently stopped, so that it is started anew."""
+    limit_s = SILENT_TURNS * settings.RECONCILE_SECONDS + 60
+    while not stopped.wait(1.0):
+        if progress.age_s() > limit_s:
+            logger.critical("no task was finished for %.0f s: this worker ends", limit_s)
+            os._exit(EXIT_STUCK)

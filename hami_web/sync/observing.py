@@ -1,0 +1,100 @@
+"""From the scheduler's records to what the mirror stores."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hami_web.cluster.views import PodView
+from hami_web.core import annotations as keys
+from hami_web.core.annotations import RESOURCE_COUNT
+from hami_web.core.errors import MalformedContract
+from hami_web.core.reasons import Reason
+from hami_web.core.reservation import Reservation
+from hami_web.history.refusals import ObservedRefusal
+from hami_web.inventory.observed import ObservedGpu, ObservedNode, checked_key
+from hami_web.reservations.observed import ObservedPod
+from hami_web.scheduling.pods import read_pod
+from hami_web.scheduling.records import GpuRecord, NodeRecord
+
+
+def observe_node(record: NodeRecord) -> ObservedNode | None:
+    """What the mirror stores of a node; None for one that has nothing to do with GPUs."""
+    if not (record.gpus or record.refused or record.doubts):
+        return None
+    doubts = [*record.doubts, *(str(error) for _, error in record.refused)]
+    gpus: list[ObservedGpu] = []
+    for gpu in record.gpus:
+        try:
+            checked_key(gpu.capability.uuid, f"node {record.name}: GPU's UUID")
+        except MalformedContract as error:
+            doubts.append(str(error))
+        else:
+            gpus.append(_observe_gpu(gpu))
+    unreadable = not record.gpus and record.closed is Reason.NODE_UNREGISTERED
+    return ObservedNode(
+        name=record.name,
+        gpus=None if unreadable else tuple(gpus),
+        closed=str(record.closed or ""),
+        doubts=tuple(doubts),
+        unschedulable=record.unschedulable,
+        refused=tuple(uuid for uuid, _ in record.refused),
+    )
+
+
+def _observe_gpu(record: GpuRecord) -> ObservedGpu:
+    return ObservedGpu(
+        record.capability,
+        closed=str(record.refusal or ""),
+        cordoned=record.cordoned,
+        blocked=record.blocked,
+    )
+
+
+def observe_pod(pod: PodView) -> ObservedPod | None:
+    """A Pod's reservations; None for one that is unbound, over, or carries none."""
+    record = read_pod(pod)
+    if record is None or not (record.claims or record.doubt):
+        return None
+    reservations = tuple(claim.reservation for claim in record.claims)
+    doubt = record.doubt
+    try:
+        for item in reservations:
+            _check(item)
+    except MalformedContract as error:
+        reservations, doubt = (), str(error)
+    meta = pod.metadata
+    return ObservedPod(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        node=record.node,
+        reservations=reservations,
+        deleting=pod.is_deleting,
+        reserved_at=_moment(pod.annotations.get(keys.POD_BIND_TIME)),
+        doubt=doubt,
+    )
+
+
+def _check(item: Reservation) -> None:
+    checked_key(item.gpu_uuid, f"{keys.POD_MIG_ALLOCATIONS}.gpuUUID")
+    checked_key(item.profile, f"{keys.POD_MIG_ALLOCATIONS}.profile")
+    if item.identity is not None:
+        checked_key(item.identity.mig_uuid, f"{keys.POD_MIG_ALLOCATIONS}.migUUID")
+
+
+def observe_refusal(pod: PodView) -> ObservedRefusal | None:
+    """What kube-scheduler says of a Pod that asks for GPUs and has no node."""
+    message = pod.scheduling_message
+    if pod.node_name or pod.is_terminal or pod.is_deleting or not message:
+        return None
+    if all(spec.quantity(RESOURCE_COUNT) is None for spec in pod.container_specs()):
+        return None
+    meta = pod.metadata
+    return ObservedRefusal(meta.uid, meta.namespace, meta.name, message)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Unix seconds as the annotation has them; None for what is no time of this century."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 10:
+        return None
+    return datetime.fromtimestamp(int(text), UTC) if int(text) else None

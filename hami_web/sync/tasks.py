@@ -1,0 +1,34 @@
+"""Celery's tasks, each of which calls one service; all may run twice at once and be killed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from celery import shared_task
+from django.conf import settings
+
+from hami_web.history import alerts, pruning, samples
+from hami_web.sync import progress
+from hami_web.sync import reconcile as reconciling
+
+
+@shared_task(name="hami.reconcile")
+def reconcile() -> int:
+    """Correct the mirror from a complete list; returns how many corrections it took."""
+    listed = reconciling.list_cluster(settings.KUBECONFIG, settings.NAMESPACE)
+    run = reconciling.reconcile(listed)
+    alerts.refresh_alerts(datetime.now(UTC))
+    progress.note()
+    return run.corrections
+
+
+@shared_task(name="hami.sample")
+def sample() -> None:
+    """Store the use of this moment."""
+    samples.take_sample(datetime.now(UTC))
+
+
+@shared_task(name="hami.prune")
+def prune() -> int:
+    """Forget what is older than history is kept."""
+    return pruning.prune(datetime.now(UTC) - timedelta(days=settings.HISTORY_DAYS))

@@ -1,0 +1,199 @@
+"""The worker as a process, on a simulated API server: followed, killed, and without its queue."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hami_web.core import annotations as keys
+from hami_web.simulator.client import ApiClient, Endpoint
+from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
+
+from .views import REGISTER, allocations
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Worker:
+    """A worker with its own folder, started and killed as a test likes."""
+
+    def __init__(self, folder: Path, kubeconfig: Path, broker: str) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "HAMI_KUBECONFIG": str(kubeconfig),
+            "HAMI_DATA_DIR": str(folder),
+            "HAMI_BROKER_URL": broker,
+            "HAMI_RECONCILE_SECONDS": "1",
+            "DJANGO_SETTINGS_MODULE": "hami_web.settings",
+        }
+        self.log = folder / "worker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        subprocess.run(self.command("migrate", "-v0"), env=self.environment, check=True, timeout=60)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, str(ROOT / "manage.py"), *arguments]
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command("worker"), env=self.environment, stdout=log, stderr=log
+            )
+
+    def end(self, how: signal.Signals = signal.SIGKILL) -> int:
+        assert self._process is not None
+        self._process.send_signal(how)
+        code = self._process.wait(20)
+        self._process = None
+        return code
+
+    def close(self) -> None:
+        if self._process is not None:
+            self.end()
+
+    def rows(self, query: str) -> list[tuple]:
+        with closing(sqlite3.connect(self.folder / "hami.sqlite3", timeout=10)) as database:
+            found = database.execute(query).fetchall()
+            database.commit()
+            return found
+
+    def live(self) -> set[str]:
+        query = "SELECT pod FROM reservations_migreservation WHERE released_at IS NULL"
+        return {name for (name,) in self.rows(query)}
+
+    def runs(self) -> int:
+        return self.rows("SELECT count(*) FROM history_reconciliation")[0][0]
+
+    def soon(self, look: Callable[[], object], seconds: float = 20) -> float:
+        began = time.monotonic()
+        while not look():
+            assert time.monotonic() < began + seconds, self.log.read_text()[-4000:]
+            time.sleep(0.03)
+        return time.monotonic() - began
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[ApiClient]:
+    with SimulatedApiServer() as server:
+        write_kubeconfig(tmp_path / "kubeconfig", server=server.url)
+        client = ApiClient(Endpoint(server.url))
+        meta = {"name": "n1", "annotations": {keys.NODE_REGISTER: REGISTER}}
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        client.create("/api/v1/nodes", {"metadata": meta, "status": ready})
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def worker(api: ApiClient, tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker(tmp_path, tmp_path / "kubeconfig", "filesystem://")
+    worker.start()
+    yield worker
+    worker.close()
+
+
+def bind(api: ApiClient, name: str, start: int) -> None:
+    meta = {"name": name, "annotations": {keys.POD_MIG_ALLOCATIONS: allocations(start)}}
+    spec = {"nodeName": "n1", "containers": [{"name": "a", "image": "x"}]}
+    api.create(PODS, {"metadata": meta, "spec": spec})
+
+
+def delete(api: ApiClient, name: str) -> None:
+    api.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+
+def test_the_feed_is_seen_within_a_second_and_the_worker_stops_when_told(
+    worker: Worker, api: ApiClient
+) -> None:
+    worker.soon(lambda: worker.rows("SELECT 1 FROM history_feed") and worker.runs())
+    bind(api, "job", 0)
+    assert worker.soon(lambda: worker.live() == {"job"}) < 1
+    delete(api, "job")
+    assert worker.soon(lambda: worker.live() == set()) < 1
+    assert worker.end(signal.SIGTERM) == 0
+
+
+def test_what_happened_while_a_killed_worker_was_away_is_made_up_for(
+    worker: Worker, api: ApiClient
+) -> None:
+    bind(api, "gone", 0)
+    worker.soon(lambda: worker.live() == {"gone"} and worker.runs())
+    worker.end(signal.SIGKILL)
+    delete(api, "gone")
+    bind(api, "new", 0)
+    worker.start()
+    worker.soon(lambda: worker.live() == {"new"})
+    worker.soon(lambda: worker.rows("PRAGMA integrity_check") == [("ok",)])
+
+
+def test_rows_changed_by_hand_are_corrected_and_counted(worker: Worker, api: ApiClient) -> None:
+    bind(api, "job", 0)
+    worker.soon(lambda: worker.live() == {"job"} and worker.runs() > 1)
+    worker.rows("DELETE FROM reservations_memorysliceclaim")
+    worker.rows("DELETE FROM reservations_migreservation")
+    worker.soon(lambda: worker.live() == {"job"})
+    query = "SELECT cause FROM history_drift WHERE kind = 'missing' AND entity = 'reservation'"
+    worker.soon(lambda: ("altered",) in worker.rows(query))
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed: apt-get install redis-server")
+    redis = Redis()
+    redis.start()
+    yield redis
+    redis.stop()
+
+
+class Redis:
+    """A Redis of the test's own that forgets everything when it stops."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""],
+            stdout=subprocess.DEVNULL,
+        )
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.mark.timeout(120)
+def test_redis_may_restart_and_forget_and_reconciliation_goes_on(
+    redis: Redis, api: ApiClient, tmp_path: Path
+) -> None:
+    worker = Worker(tmp_path, tmp_path / "kubeconfig", redis.url)
+    worker.start()
+    try:
+        worker.soon(lambda: worker.runs() > 1)
+        for name in ("first", "second"):
+            redis.stop()
+            bind(api, name, len(worker.live()))
+            assert worker.soon(lambda name=name: name in worker.live()) < 1
+            redis.start()
+            before = worker.runs()
+            worker.soon(lambda before=before: worker.runs() > before + 1, 40)
+        assert worker.live() == {"first", "second"}
+    finally:
+        worker.close()
