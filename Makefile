@@ -47,6 +47,8 @@ lint: install ## Style, format, types and architecture
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 	$(BIN)/python manage.py check
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
 fmt: install ## Format the code
 	$(BIN)/ruff check --fix .

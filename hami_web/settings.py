@@ -121,6 +121,10 @@ if ROLE == "ALL":
         "hami_web.reservations",
         "hami_web.history",
         "hami_web.sync",
+        "hami_web.api",
+        "rest_framework",
+        "drf_spectacular",
+        "drf_spectacular_sidecar",
     ]
 ROOT_URLCONF = "hami_web.urls"
 DATABASES = {"default": _database("HAMI_DATABASE_URL")} if ROLE == "ALL" else {}
@@ -209,6 +213,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
         "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
     }
 ]
@@ -253,4 +258,30 @@ CELERY_BEAT_SCHEDULE = {
         ("sample", SAMPLE_SECONDS),
         ("prune", 3600.0),
     )
+}
+
+# --- REST API -----------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["hami_web.api.tokens.BearerToken"],
+    "DEFAULT_PERMISSION_CLASSES": ["hami_web.api.tokens.HasToken"],
+    "DEFAULT_RENDERER_CLASSES": [
+        "rest_framework.renderers.JSONRenderer",
+        "hami_web.api.csv_rows.CsvRenderer",
+    ],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "hami_web.api.schema.ApiSchema",
+    "EXCEPTION_HANDLER": "hami_web.api.problems.problem_response",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "hami-web",
+    "DESCRIPTION": "Nodes, GPUs, reservations and their history, as the mirror has them.",
+    "VERSION": "v1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

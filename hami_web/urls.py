@@ -1,5 +1,6 @@
 """Addresses of the process that answers people; the extender has its own (extender/urls.py)."""
 
+from django.apps import apps
 from django.urls import include, path
 from django.views.i18n import set_language
 
@@ -11,3 +12,5 @@ urlpatterns = [
     path("language", set_language, name="set_language"),
     path("", include("hami_web.dashboard.urls")),
 ]
+if apps.is_installed("hami_web.api"):  # not in the extender, which checks these addresses too
+    urlpatterns.append(path("api/", include("hami_web.api.urls")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from hami_web.reservations.models import LIVE, MigReservation
 
@@ -18,6 +18,6 @@ def live_by_gpu() -> dict[str, list[MigReservation]]:
     return dict(found)
 
 
-def at(moment: datetime) -> QuerySet[MigReservation]:
-    """The reservations that were there at a moment, over since or not."""
-    return MigReservation.objects.filter(LIVE | Q(released_at__gt=moment), reserved_at__lte=moment)
+def there_at(moment: datetime) -> Q:
+    """The condition of having been there at a moment, over since or not."""
+    return (LIVE | Q(released_at__gt=moment)) & Q(reserved_at__lte=moment)

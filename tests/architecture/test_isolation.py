@@ -27,3 +27,16 @@ def test_the_control_plane_does_not_load_the_agent() -> None:
         "sys.exit(any(name.split('.')[0] in ('node_agent', 'pynvml') for name in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30, cwd=ROOT)
+
+
+def test_the_extender_runs_without_what_only_other_roles_need() -> None:
+    program = (
+        "import os, sys\n"
+        "for name in ('celery', 'redis', 'psycopg', 'rest_framework', 'drf_spectacular'):\n"
+        "    sys.modules[name] = None\n"
+        "os.environ['HAMI_ROLE'] = 'extender'\n"
+        "import hami_web.wsgi\n"
+        "from django.core.management import call_command\n"
+        "call_command('check')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30, cwd=ROOT)

@@ -119,5 +119,8 @@ def test_the_state_at_any_moment_is_one_query(django_assert_num_queries) -> None
     mirror_pods([pod("a", placed(0))], seen_at=moment(10), now=moment(10))
     release_pods(["a"], seen_at=moment(20), now=moment(20))
     with django_assert_num_queries(3):
-        found = [selectors.at(moment(second)).count() for second in (9, 10, 20)]
+        found = [
+            MigReservation.objects.filter(selectors.there_at(moment(second))).count()
+            for second in (9, 10, 20)
+        ]
     assert found == [0, 1, 0]

@@ -1,0 +1,1 @@
+"""REST edge: reads of the mirror under ``/api/v1/``."""

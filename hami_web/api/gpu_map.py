@@ -1,0 +1,82 @@
+"""The memory slices of one GPU, as data and as a drawing that stands alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from hami_web.inventory.models import Gpu
+from hami_web.reservations.models import MigReservation, Phase
+
+FREE: Final = "free"
+BLOCKED: Final = "blocked"
+WIDTH: Final = 80
+"""Of one memory slice, in pixels."""
+HEIGHT: Final = 48
+FILLS: Final = {
+    FREE: "#ffffff",
+    Phase.RESERVED.value: "#bfdbfe",
+    Phase.REALIZED.value: "#86efac",
+    Phase.TERMINATING.value: "#fde68a",
+    Phase.CONFLICTED.value: "#fca5a5",
+    BLOCKED: "#d4d4d4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Memory slices in one state. Conflicting reservations overlap; all others do not."""
+
+    start: int
+    size: int
+    state: str
+    profile: str = ""
+    namespace: str = ""
+    pod: str = ""
+    detail: str = ""
+
+
+def intervals(gpu: Gpu, rows: Sequence[MigReservation]) -> list[Interval]:
+    """Everything on a GPU in order of placement, free memory slices included."""
+    found = [
+        Interval(r.start, r.size, r.phase, r.profile, r.namespace, r.pod, r.mig_uuid) for r in rows
+    ]
+    taken = {place for row in found for place in range(row.start, row.start + row.size)}
+    for item in gpu.blocked.all():
+        if not taken & set(range(item.start, item.end)):
+            found.append(Interval(item.start, item.size, BLOCKED, detail=item.reason))
+            taken |= set(range(item.start, item.end))
+    found.extend(Interval(i, 1, FREE) for i in range(gpu.memory_slices) if i not in taken)
+    return sorted(found, key=lambda item: (item.start, item.size, item.pod))
+
+
+def draw(gpu: Gpu, found: Sequence[Interval]) -> str:
+    """SVG; overlapping intervals are drawn in rows below each other."""
+    rows: list[int] = []
+    parts: list[str] = []
+    for item in found:
+        row = next((n for n, end in enumerate(rows) if end <= item.start), len(rows))
+        rows[row : row + 1] = [item.start + item.size]
+        parts.append(_box(item, row))
+    width, height = gpu.memory_slices * WIDTH, max(len(rows), 1) * HEIGHT
+    title = escape(f"{gpu.node.name} GPU {gpu.index} {gpu.model}")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}"><title>{title}</title>{"".join(parts)}</svg>\n'
+    )
+
+
+def _box(item: Interval, row: int) -> str:
+    x, y, width = item.start * WIDTH, row * HEIGHT, item.size * WIDTH
+    words = [item.profile, item.state, f"{item.start}:{item.size}"]
+    pod = f"{item.namespace}/{item.pod}" if item.pod else ""
+    text = " ".join(word for word in (*words, pod, item.detail) if word)
+    return (
+        f"<g><title>{escape(text)}</title>"
+        f'<rect x="{x + 1}" y="{y + 1}" width="{width - 2}" height="{HEIGHT - 2}" '
+        f'fill={quoteattr(FILLS[item.state])} stroke="#404040"/>'
+        f'<text x="{x + 6}" y="{y + 28}" font-family="sans-serif" font-size="11" '
+        f'fill="#111111">{escape(item.profile or item.state)}</text></g>'
+    )

@@ -1,0 +1,76 @@
+"""A list of rows by the conventions that all lists share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import ListSerializer, Serializer
+
+from hami_web.api.parameters import (
+    COMMON,
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    OFFSET_MAX,
+    Filter,
+    apply_filters,
+    apply_ordering,
+    check_known,
+    parse_whole,
+)
+from hami_web.api.problems import InvalidParameter
+
+
+class ListView(GenericAPIView[Any]):
+    """GET with filters, ordering, ``limit``/``offset``, ``fields`` and ``format``.
+
+    The answer has ``results`` and ``next``; counting all rows would cost more than a page.
+    """
+
+    filters: ClassVar[tuple[Filter, ...]] = ()
+    ordering: ClassVar[tuple[str, ...]] = ()
+
+    def rows(self) -> QuerySet[Any]:
+        """All rows in their usual order, with what the serializer reads already joined."""
+        raise NotImplementedError
+
+    def get(self, request: Request, **_address: str) -> Response:
+        """One page; ``rows`` reads what the address names."""
+        check_known(request, (*COMMON, *(item.name for item in self.filters)))
+        limit = parse_whole(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        offset = parse_whole(request, "offset", 0, least=0, most=OFFSET_MAX)
+        rows = apply_filters(self.rows(), request, self.filters)
+        rows = apply_ordering(rows, request, self.ordering)
+        page = list(rows[offset : offset + limit + 1])
+        serializer = self.get_serializer(page[:limit], many=True)
+        if isinstance(serializer, ListSerializer) and isinstance(serializer.child, Serializer):
+            _keep_fields(serializer.child, request)
+        more = _next_url(request, offset + limit) if len(page) > limit else None
+        return Response({"next": more, "results": serializer.data})
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """For the schema's generator."""
+        return self.rows()
+
+
+def _keep_fields(serializer: Serializer[Any], request: Request) -> None:
+    text = request.query_params.get("fields")
+    fields = serializer.fields
+    if text is None:
+        return
+    wanted: Sequence[str] = text.split(",")
+    for name in wanted:
+        if name not in fields:
+            raise InvalidParameter("fields", text, f"of {', '.join(fields)}")
+    for name in fields.keys() - set(wanted):
+        fields.pop(name)
+
+
+def _next_url(request: Request, offset: int) -> str:
+    query = request.query_params.copy()
+    query["offset"] = str(offset)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

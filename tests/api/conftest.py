@@ -1,0 +1,48 @@
+"""A small mirror, and clients with and without a token."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from hami_web.api.tokens import create_token
+from hami_web.core.blocked import BlockedInterval
+from hami_web.core.placement import Placement
+from hami_web.inventory.mirror import mirror_nodes
+from hami_web.reservations.mirror import mirror_pods, release_pods
+from tests.mirror.observations import GPUS, IDENTITY, gpu, moment, node, placed, pod
+
+
+@pytest.fixture
+def anonymous() -> Client:
+    return Client(headers={"host": "localhost"})
+
+
+@pytest.fixture
+def token(db) -> str:
+    return create_token("tests", timedelta(days=1))
+
+
+@pytest.fixture
+def client(token: str) -> Client:
+    return Client(headers={"host": "localhost", "authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def mirror(db) -> None:
+    """Two nodes with two GPUs each; three reservations, one of them over."""
+    blocked = (BlockedInterval(GPUS[0], Placement(4, 2), "foreign <instance>"),)
+    nodes = [
+        node("n1", (gpu(GPUS[0], blocked=blocked), gpu(GPUS[1], index=1))),
+        node("n2", (gpu(GPUS[2]), gpu(GPUS[3], index=1, healthy=False))),
+    ]
+    mirror_nodes(nodes, seen_at=moment(0), now=moment(0))
+    pods = [
+        pod("a", placed(0, identity=IDENTITY)),
+        pod("b", placed(2, 2)),
+        pod("c", placed(0, 8, GPUS[2]), namespace="other", node="n2"),
+    ]
+    mirror_pods(pods, seen_at=moment(10), now=moment(10))
+    release_pods(["c"], seen_at=moment(3610), now=moment(3610))
