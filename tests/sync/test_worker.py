@@ -139,6 +139,22 @@ def test_what_happened_while_a_killed_worker_was_away_is_made_up_for(
     worker.soon(lambda: worker.rows("PRAGMA integrity_check") == [("ok",)])
 
 
+def test_two_workers_at_once_write_each_row_once(worker: Worker, api: ApiClient) -> None:
+    worker.soon(worker.runs)
+    second = Worker(worker.folder, worker.folder / "kubeconfig", "filesystem://")
+    second.start()
+    try:
+        for start in range(3):
+            bind(api, f"job-{start}", start)
+        before = worker.runs()
+        worker.soon(lambda: worker.runs() > before + 4)
+        assert worker.live() == {"job-0", "job-1", "job-2"}
+        query = "SELECT count(*) FROM reservations_migreservation"
+        assert worker.rows(query) == [(3,)]
+    finally:
+        second.close()
+
+
 def test_rows_changed_by_hand_are_corrected_and_counted(worker: Worker, api: ApiClient) -> None:
     bind(api, "job", 0)
     worker.soon(lambda: worker.live() == {"job"} and worker.runs() > 1)
