@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import Http404
 from rest_framework import status
 from rest_framework.exceptions import APIException, NotFound
 from rest_framework.exceptions import PermissionDenied as NotPermitted
 from rest_framework.response import Response
+
+logger = logging.getLogger(__name__)
 
 CODES = {
     401: "request.unauthenticated",
@@ -17,6 +21,7 @@ CODES = {
     404: "request.not_found",
     405: "request.method_not_allowed",
     406: "request.format_unavailable",
+    503: "mirror.unavailable",
 }
 CONTENT_TYPE = "application/problem+json"
 
@@ -31,12 +36,22 @@ class InvalidParameter(APIException):
         super().__init__(f"{field}: {value[:200]!r} is not allowed; allowed: {allowed}")
 
 
+class MirrorUnavailable(APIException):
+    """The database does not answer, or was never migrated."""
+
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_detail = "the mirror's database cannot be read now"
+
+
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None for what is no answer to the caller but a fault of ours."""
     if isinstance(error, Http404):
         error = NotFound(str(error) or None)
     if isinstance(error, PermissionDenied):
         error = NotPermitted()
+    if isinstance(error, DatabaseError):
+        logger.error("the mirror cannot be read: %s", error)
+        error = MirrorUnavailable()
     if not isinstance(error, APIException):
         return None
     body: dict[str, object] = {

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from django.test import Client
 
 from hami_web.api.models import ApiToken
@@ -71,6 +72,15 @@ def test_without_a_valid_token_nothing_is_read(anonymous: Client, header: str) -
     answer = anonymous.get("/api/v1/nodes", headers={"authorization": header} if header else {})
     assert (answer.status_code, answer.json()["code"]) == (401, "request.unauthenticated")
     assert answer["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_a_database_that_fails_is_503(client: Client) -> None:
+    def fail(*_arguments: object) -> None:
+        raise OperationalError("no such table")
+
+    with connection.execute_wrapper(fail):
+        answer = client.get("/api/v1/nodes")
+    assert (answer.status_code, answer.json()["code"]) == (503, "mirror.unavailable")
 
 
 def test_an_expired_token_is_refused(client: Client) -> None:
