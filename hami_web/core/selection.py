@@ -157,6 +157,12 @@ class Selection:
         return Reason.TOPOLOGY_INFEASIBLE
 
     def _write(self, plan: NodePlan, kinds: Sequence[int]) -> Choice:
+        if len(plan.picks) == 1:  # by far the most frequent
+            (pick,), (container,) = plan.picks, self.request.containers
+            index = container.container_index
+            before, after = index, self.request.container_count - index - 1
+            listed = (*((),) * before, (_listed(pick),), *((),) * after)
+            return Choice(plan.rank, (_reservation(index, 0, pick),), listed)
         waiting: dict[int, list[Pick]] = {}
         for pick in plan.picks:
             waiting.setdefault(pick.kind, []).append(pick)

@@ -82,9 +82,11 @@ class ProfileTable:
         A profile that the GPU does not publish takes its memory slices only.
         """
         state = 0
+        grid, slices, limited = self.grid, self.slice_mask, self._limited
         for name, placement in instances:
-            state |= self._bits(placement)
-            if self._limited:
+            mask = placement.mask & slices
+            state |= mask | (mask & -mask) << grid
+            if limited:
                 shape = self.by_name.get(name)
                 state = state if shape is None else take(shape, state)
         for placement in blocked:

@@ -7,7 +7,6 @@ Written by a thread of its own through a bounded queue; what does not fit is dro
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -136,7 +135,8 @@ class EventRecorder:
                 self.dropped += 1
                 return
             else:
-                name = f"{pod.name[:200]}.{secrets.token_hex(8)}"
+                # As client-go names events: the moment is unique enough, and needs no system call.
+                name = f"{pod.name[:200]}.{time.time_ns():x}"
                 self._series[key] = _Series(pod, reason, note, name, now, now)
             self._dirty[key] = None
             self._forget_oldest()

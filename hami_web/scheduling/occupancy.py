@@ -122,32 +122,28 @@ class Occupants:
         if record is not None:
             self._leave(record)
 
-    def replace_pods(self, records: Iterable[PodRecord]) -> None:
-        """Take a complete list of what Pods occupy; only nodes with a difference change."""
+    def replace_pods(self, records: dict[str, PodRecord]) -> None:
+        """Take a complete list of what Pods occupy, by UID; only nodes with a difference change."""
         known = self._pods
-        pods: dict[str, PodRecord] = {}
-        touched: set[str] = set()
-        for record in records:
-            uid = record.identity.uid
-            before = known.get(uid)
-            if before is not None:
-                if before == record:
-                    pods[uid] = before  # the one that the node's record refers to
-                    continue
-                touched.add(before.node)
-            pods[uid] = record
-            touched.add(record.node)
-        touched.update(record.node for uid, record in known.items() if uid not in pods)
-        self._pods = pods
-        self._pods_on = {}
-        for uid, record in pods.items():
-            on_node = self._pods_on.get(record.node)
+        touched = {record.node for uid, record in known.items() if uid not in records}
+        pods_on: dict[str, dict[str, PodRecord]] = {}
+        for uid, listed in records.items():
+            record, before = listed, known.get(uid)
+            if before is not None and before == record:
+                record = records[uid] = before  # the one that the node's record refers to
+            else:
+                touched.add(record.node)
+                if before is not None:
+                    touched.add(before.node)
+            on_node = pods_on.get(record.node)
             if on_node is None:
-                on_node = self._pods_on[record.node] = {}
+                on_node = pods_on[record.node] = {}
             on_node[uid] = record
+        self._pods = records
+        self._pods_on = pods_on
         for name in touched:
             self._renew(name)
-        self._quotas.recount(pods.values())
+        self._quotas.recount(records.values())
 
     def snapshot(self) -> ClusterSnapshot:
         """The records of this moment, which never change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -81,4 +82,16 @@ def _unexplained(listed: str, reservations: tuple[Reservation, ...]) -> tuple[st
 
 def _lists_only(listed: str, uuid: str) -> bool:
     """True for the frequent list with one device, which need not be decoded to see whose it is."""
-    return listed.startswith(uuid) and listed.count(",") == 3 and listed.endswith(":;")
+    return listed.startswith(uuid) and _is_rest_of_one(listed[len(uuid) :])
+
+
+@lru_cache(maxsize=1024)
+def _is_rest_of_one(text: str) -> bool:
+    """True for ``,vendor,memory,cores:;`` behind a UUID; there are as many as profiles."""
+    if not text.startswith(","):
+        return False
+    try:
+        containers = decode_devices(f"?{text}", keys.POD_DEVICES_ALLOCATED)
+    except MalformedContract:
+        return False
+    return sum(map(len, containers)) == 1

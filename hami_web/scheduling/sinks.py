@@ -10,7 +10,7 @@ from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quota import NamespaceQuota, parse_quota
-from hami_web.scheduling.collection import settle
+from hami_web.scheduling.collection import settle, undisturbed
 from hami_web.scheduling.nodelock import LockChanges
 from hami_web.scheduling.state import ClusterState
 from hami_web.scheduling.waiting import WaitingPods
@@ -125,11 +125,12 @@ class PodSink:
     def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
         """Take a complete list that began at ``listed_at`` on the state's clock."""
         pods = list(items)
-        self._state.replace_pods(pods, listed_at=listed_at)
-        self._waiting.keep(pod.uid for pod in pods if _waits(pod))
-        for pod in pods:
-            self._adopt(pod)
-        settle()
+        with undisturbed():
+            self._state.replace_pods(pods, listed_at=listed_at)
+            self._waiting.keep(pod.uid for pod in pods if _waits(pod))
+            for pod in pods:
+                self._adopt(pod)
+            settle()
 
     def put(self, item: PodView) -> None:
         """Take one Pod as it is now."""

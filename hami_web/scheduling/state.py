@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hami_web.cluster.views import NodeView, PodView
@@ -97,10 +97,16 @@ class ClusterState:
         """
         moment = self._clock() - self.policy.hold_seconds if listed_at is None else listed_at
         with undisturbed():
-            # Views are let go one by one: together they are larger than all that is kept.
-            listed = [(pod.metadata.uid, read_pod(pod), ends_hold(pod)) for pod in pods]
+            records: dict[str, PodRecord] = {}
+            others: dict[str, bool] = {}
+            for pod in pods:  # let go one by one: together they are larger than all that is kept
+                record = read_pod(pod)
+                if record is None:
+                    others[pod.uid] = ends_hold(pod)
+                else:
+                    records[pod.uid] = record
             with self._lock:
-                self._replace(listed, moment)
+                self._replace(records, others, moment)
         self._announce()
 
     def set_quota(self, quota: NamespaceQuota) -> None:
@@ -129,9 +135,8 @@ class ClusterState:
         bound, or is being bound, is never moved.
         """
         with self._lock:
-            answer = self._repeat(pod, request, node_names)
-            if answer is None:
-                answer = self._decide(pod, request, node_names)
+            known = self._repeat(pod, request, node_names)
+            answer = known or self._decide(pod, request, node_names)
         self._announce()
         return answer
 
@@ -208,22 +213,17 @@ class ClusterState:
     def _announce(self) -> None:
         self._subscribers.tell(self._occupants.version)
 
-    def _replace(self, listed: Sequence[tuple[str, PodRecord | None, bool]], moment: float) -> None:
-        if len(self._holds):
-            for uid, _, ends in listed:
-                if ends:
-                    self._holds.drop(uid)
-            present = {uid for uid, _, _ in listed}
-            for uid in self._holds.last_seen_before(moment):
-                if uid not in present:
-                    self._holds.drop(uid)
-        records = [record for _, record, _ in listed if record is not None]
-        held = [
-            entry
-            for uid in self._holds.hold_times()
-            if (entry := self._occupants.pod(uid)) is not None
-        ]
-        self._occupants.replace_pods([*records, *held])
+    def _replace(
+        self, records: dict[str, PodRecord], others: Mapping[str, bool], moment: float
+    ) -> None:
+        """``others`` are the listed Pods that occupy nothing: True for those that are over."""
+        lost = self._holds.last_seen_before(moment)
+        for uid in list(self._holds.hold_times()):
+            if uid in records or others.get(uid, uid in lost):
+                self._holds.drop(uid)
+            elif (entry := self._occupants.pod(uid)) is not None:
+                records[uid] = entry
+        self._occupants.replace_pods(records)
 
     def _observe(self, pod: PodView) -> None:
         record = read_pod(pod)

@@ -44,10 +44,9 @@ def node_pages(folder: Path) -> Iterator[list[NodeView]]:
 
 
 def pod_pages(folder: Path) -> Iterator[list[PodView]]:
-    """Decode the Pods page after page."""
-    with (folder / "pods.jsonl").open("rb") as lines:
-        for line in lines:
-            yield msgspec.json.decode(line, type=list[PodView])
+    """Decode the Pods page after page; their bytes are read at once."""
+    lines = (folder / "pods.jsonl").read_bytes().splitlines()
+    return (msgspec.json.decode(line, type=list[PodView]) for line in lines)
 
 
 def filter_body(uid: str, names: Sequence[str], memory: int = 4000, count: int = 1) -> bytes:
