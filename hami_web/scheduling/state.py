@@ -208,8 +208,6 @@ class ClusterState:
         """
         return self._subscribers.add(callback)
 
-    # inside
-
     def _announce(self) -> None:
         self._subscribers.tell(self._occupants.version)
 
