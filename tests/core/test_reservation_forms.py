@@ -17,6 +17,7 @@ from hami_web.core.reservation import (
     encode_allocations,
 )
 
+REALIZED = Reservation(0, 0, "GPU-a", "2g.10gb", Placement(0, 2), RuntimeIdentity("MIG-1", 7, 0))
 words = st.text('abcGPU0189-.+_ é"\\', min_size=1, max_size=12)
 identities = st.none() | st.builds(
     RuntimeIdentity, words, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)
@@ -55,3 +56,25 @@ def test_what_is_nearly_the_frequent_form_is_still_checked(old: str, new: str) -
     text = encode_allocations([Reservation(0, 0, "GPU-a", "2g.10gb", Placement(0, 2))])
     with pytest.raises(MalformedContract):
         decode_allocations(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"gpuUUID":"GPU-a"', '"gpuUUID":"GPU-a","gpuUUID":"GPU-b"', ("GPU-b", "MIG-1")),
+        ('"gpuUUID":"GPU-a"', r'"gpuUUID":"GPU-\u0061"', ("GPU-a", "MIG-1")),
+        ('"migUUID":"MIG-1"', '"migUUID":"MIG-1","migUUID":"MIG-2"', ("GPU-a", "MIG-2")),
+        ('"migUUID":"MIG-1"', '"migUUID":"MIG-3"', ("GPU-a", "MIG-3")),
+    ],
+)
+def test_a_text_is_read_by_its_own_uuids(old: str, new: str, expected: tuple[str, str]) -> None:
+    (found,) = decode_allocations(encode_allocations([REALIZED]).replace(old, new))
+    assert found.identity is not None
+    assert (found.gpu_uuid, found.identity.mig_uuid) == expected
+
+
+def test_an_empty_mig_uuid_is_refused_beside_its_like() -> None:
+    text = encode_allocations([REALIZED])
+    assert decode_allocations(text) == (REALIZED,)
+    with pytest.raises(MalformedContract):
+        decode_allocations(text.replace("MIG-1", ""))
