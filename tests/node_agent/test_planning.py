@@ -131,11 +131,13 @@ def test_only_a_proven_instance_is_adopted_and_by_one_owner(
 def proven(claim: Claim, live: LiveInstance | None, records: dict[Owner, InstanceRecord]) -> bool:
     """The annotation names the instance, or the journal says that it was made for this owner."""
     assert live is not None
-    there = (live.gpu_uuid, live.placement) == (claim.spec.gpu_uuid, claim.spec.placement)
-    if claim.identity is None:
-        return there and records[claim.owner].spec == claim.spec
-    named = RuntimeIdentity(live.compute_instances[0].mig_uuid, live.gpu_instance_id, 0)
-    return there and named == claim.identity
+    assert (live.gpu_uuid, live.placement) == (claim.spec.gpu_uuid, claim.spec.placement)
+    found = RuntimeIdentity(live.compute_instances[0].mig_uuid, live.gpu_instance_id, 0)
+    if found == claim.identity:
+        return True
+    record = records[claim.owner]
+    made = record.state is not RecordState.RECLAIMING and record.identity in (None, found)
+    return made and record.spec == claim.spec
 
 
 @given(lives, st.lists(records_of))
