@@ -38,7 +38,7 @@ test-agent: $(AGENT)/.installed ## The core and the agent in an environment with
 	$(AGENT)/bin/python -m pytest -c tests/agent.ini -rs tests/core tests/nvml tests/driver_contract tests/node_agent
 
 test-cluster: install ## Only the end-to-end suite, on the Kubernetes of HAMI_TEST_KUBE or HAMI_TEST_KUBECONFIG
-	$(BIN)/python -m pytest -rs -m cluster
+	$(BIN)/python -m pytest -rs tests/cluster
 
 lint: install ## Style, format, types and architecture
 	$(BIN)/ruff check .

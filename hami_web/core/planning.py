@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from hami_web.core.capability import GpuCapability
-from hami_web.core.hami import Booked
+from hami_web.core.hami import Booked, BookedGpu
 from hami_web.core.offers import FIELD, GUARD, Kind, Offer, total, vectors
 from hami_web.core.placement import Placement
 from hami_web.core.plan import NodePlan, Pick
@@ -26,18 +26,8 @@ _STEPS_MAX: Final = 4096
 _OFFERS_MAX: Final = 1 << 15
 
 
-class OpenGpu(Protocol):
-    """What planners read of a GPU: capability, table, state, and what is booked on it."""
-
-    @property
-    def capability(self) -> GpuCapability: ...
-    @property
-    def table(self) -> ProfileTable: ...
-    @property
-    def state(self) -> int: ...
-    @property
-    def booked(self) -> Booked: ...
-
+OpenGpu = BookedGpu
+"""What planners read of a GPU: capability, table, state, and what is booked on it."""
 
 _Cheapest = tuple[tuple[int, int], Offer]
 """Level and cost, and what is offered for them."""

@@ -85,7 +85,7 @@ class Runtime:
         self._lock_changes = changes = LockChanges()
         self.state = ClusterState(options.policy)
         self.agents = AgentLeases(self.state)
-        self.quotas = QuotaSink(self.state)
+        self.quotas = QuotaSink(self.state, notice=self._notice)
         self.waiting = WaitingPods()
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
         self._locks = NodeLocks(cluster, changes)

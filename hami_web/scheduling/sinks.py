@@ -57,9 +57,11 @@ class QuotaSink:
     """ResourceQuotas for the state and, by name, for the metrics.
 
     One that cannot be read limits nothing and is logged: another quota must not stop because of it.
+    A changed quota is no change of occupancy, so ``notice`` is called: a waiting Pod may fit now.
     """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, *, notice: Callable[[], None] = lambda: None) -> None:
+        self._notice = notice
         self._state = state
         self._lock = threading.Lock()
         self._quotas: dict[tuple[str, str], NamespaceQuota] = {}
@@ -75,6 +77,7 @@ class QuotaSink:
         with self._lock:
             self._quotas = {(quota.namespace, quota.name): quota for quota in found}
         self._state.replace_quotas(found)
+        self._notice()
 
     def put(self, item: QuotaView) -> None:
         """Take one quota as it is now."""
@@ -85,12 +88,14 @@ class QuotaSink:
         with self._lock:
             self._quotas[quota.namespace, quota.name] = quota
         self._state.set_quota(quota)
+        self._notice()
 
     def remove(self, metadata: ObjectMeta) -> None:
         """Forget a quota."""
         with self._lock:
             self._quotas.pop((metadata.namespace, metadata.name), None)
         self._state.remove_quota(metadata.namespace, metadata.name)
+        self._notice()
 
 
 def _read_quota(item: QuotaView) -> NamespaceQuota | None:

@@ -101,8 +101,10 @@ class Cluster:
         return json.loads(self.transport.send(Request("POST", path, body=document)))
 
     def delete_pod(self, name):
-        path = f"/api/v1/namespaces/default/pods/{name}"
-        self.transport.send(Request("DELETE", path, body={"gracePeriodSeconds": 0}))
+        self.delete(f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0})
+
+    def delete(self, path, options=None):
+        self.transport.send(Request("DELETE", path, body=options or {}))
 
     def gpu_node(self, name, *gpus):
         register = encode_registration(NodeCapability(gpus or (a100_40gb(),)))

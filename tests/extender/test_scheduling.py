@@ -192,6 +192,24 @@ def test_a_pod_that_fits_nowhere_is_woken_when_space_appears(extender, cluster):
     assert extender.filter(second, "n1")["NodeNames"] == ["n1"]
 
 
+def test_a_pod_that_a_quota_refused_is_woken_when_the_quota_goes(extender, cluster):
+    cluster.gpu_node("n1")
+    wait_for_node(extender, cluster)
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    hard = {"limits.nvidia.com/gpumem": "1000"}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    cluster.create(quotas, body | {"spec": {"hard": hard}})
+    eventually(lambda: "hami_resource_quota_limit{" in str(extender.call("GET", "/metrics")[1]))
+    pod = cluster.pod("limited", gpumem="4500")
+    assert "ResourceQuotaNotFit" in str(extender.filter(pod, "n1"))
+    time.sleep(1.5)  # the looks that start and refusal themselves asked for are over
+
+    cluster.delete(f"{quotas}/small")
+
+    eventually(lambda: "hami.io/retry-at" in cluster.annotations("limited"), 3)
+    assert extender.filter(pod, "n1")["NodeNames"] == ["n1"]
+
+
 def test_a_pod_without_gpus_passes_and_is_bound_plainly(extender, cluster):
     cluster.gpu_node("n1")
     pod = cluster.pod("plain", count=None)

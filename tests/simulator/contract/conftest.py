@@ -20,7 +20,6 @@ from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.documents import JsonObject
 from hami_web.simulator.server import SimulatedApiServer
 
-RUN_FOLDER = "/tmp/hami-kube-contract"
 ETCD = "http://127.0.0.1:23790"  # where up.sh lets it listen
 
 
@@ -113,20 +112,18 @@ def _is_real(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="package")
-def real_endpoint() -> Iterator[Endpoint]:
-    config = os.environ.get("HAMI_TEST_KUBECONFIG")
+def real_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """A cluster of the suite's own only: it writes Nodes and compacts the store."""
     folder = os.environ.get("HAMI_TEST_KUBE")
-    if config:
-        yield endpoint_of(Path(config))
-    elif folder:
-        up = [f"{folder}/up.sh", "--control-plane-only", "--dir", RUN_FOLDER]
-        try:
-            started = subprocess.run(up, check=True, stdout=subprocess.PIPE, text=True)
-            yield endpoint_of(Path(started.stdout.strip()))
-        finally:
-            subprocess.run([f"{folder}/down.sh", RUN_FOLDER], check=True)
-    else:
-        pytest.skip("neither HAMI_TEST_KUBE nor HAMI_TEST_KUBECONFIG names a real Kubernetes")
+    if not folder:
+        pytest.skip("HAMI_TEST_KUBE names no real Kubernetes that may be started")
+    run = tmp_path_factory.mktemp("kube")
+    up = [f"{folder}/up.sh", "--control-plane-only", "--dir", str(run)]
+    try:
+        started = subprocess.run(up, check=True, stdout=subprocess.PIPE, text=True)
+        yield endpoint_of(Path(started.stdout.strip()))
+    finally:
+        subprocess.run([f"{folder}/down.sh", str(run)], check=True)
 
 
 def endpoint_of(kubeconfig: Path) -> Endpoint:
