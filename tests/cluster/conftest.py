@@ -67,11 +67,17 @@ def a100(lab: Lab | InstalledCluster) -> str:
 
 @pytest.fixture(autouse=True)
 def clean(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test ends without Pods and, where that can be seen, without instances."""
-    yield
+    """Each test begins on a node that offers all its devices, and ends without Pods and instances.
+
+    The kubelet writes a node's allocatable after it is told of the devices, so a node offers none
+    for a while after its agent or its kubelet was restarted by the test before.
+    """
     if "lab" not in request.fixturenames:
+        yield
         return
     lab: Lab | InstalledCluster = request.getfixturevalue("lab")
+    wait_until("the kubelet offers what is published", lab.offers_all)
+    yield
     api = client.CoreV1Api()
     for pod in api.list_namespaced_pod(NAMESPACE).items:
         if pod.metadata.owner_references is None:

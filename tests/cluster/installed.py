@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, NoReturn
 
@@ -10,7 +9,7 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.rest import ApiException
 
-from tests.cluster.lab import NAMESPACE, Instances, wait_until
+from tests.cluster.lab import NAMESPACE, Instances, offered_by, published_by, wait_until
 
 
 class InstalledCluster:
@@ -30,12 +29,20 @@ class InstalledCluster:
 
     def published(self) -> list[dict[str, Any]]:
         """Capability of the chosen node, else of the first node that publishes any."""
+        node = self._gpu_node()
+        return published_by(node) if node else []
+
+    def offers_all(self) -> bool:
+        """Whether that node's kubelet offers as many devices as its annotation counts."""
+        node = self._gpu_node()
+        count = sum(gpu["count"] for gpu in published_by(node)) if node else 0
+        return count > 0 and offered_by(node) == count
+
+    def _gpu_node(self) -> Any:
         for node in client.CoreV1Api().list_node().items:
-            text = (node.metadata.annotations or {}).get("hami.io/node-nvidia-register", "[]")
-            gpus: list[dict[str, Any]] = json.loads(text)
-            if gpus and self._node in ("", node.metadata.name):
-                return gpus
-        return []
+            if published_by(node) and self._node in ("", node.metadata.name):
+                return node
+        return None
 
     def instances(self) -> Instances | None:
         """Nothing here can look at the hardware."""

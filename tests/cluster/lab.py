@@ -98,6 +98,18 @@ class Process:
         return f"--- {self.name}\n" + "\n".join(text.splitlines()[-lines:])
 
 
+def offered_by(node: Any) -> int:
+    """Devices that the kubelet of the node offers to Pods."""
+    return int((node.status.allocatable or {}).get("nvidia.com/gpu", 0))
+
+
+def published_by(node: Any) -> list[dict[str, Any]]:
+    """GPUs of a node's annotation; none while it has none."""
+    text = (node.metadata.annotations or {}).get("hami.io/node-nvidia-register", "[]")
+    gpus: list[dict[str, Any]] = json.loads(text)
+    return gpus
+
+
 class Lab:
     """The cluster of a folder with ``up.sh``, with extender and agent under least privilege."""
 
@@ -202,15 +214,15 @@ class Lab:
         """Threads of the agent's process now."""
         return self.agent.threads
 
+    def offers_all(self) -> bool:
+        """Whether the kubelet offers as many devices as the node's annotation counts."""
+        return self.offered_devices() == sum(gpu["count"] for gpu in self.published())
+
     def offered_devices(self) -> int:
-        node = client.CoreV1Api().read_node(NODE)
-        return int((node.status.allocatable or {}).get("nvidia.com/gpu", 0))
+        return offered_by(client.CoreV1Api().read_node(NODE))
 
     def published(self) -> list[dict[str, Any]]:
-        node = client.CoreV1Api().read_node(NODE)
-        text = (node.metadata.annotations or {}).get("hami.io/node-nvidia-register", "[]")
-        value: list[dict[str, Any]] = json.loads(text)
-        return value
+        return published_by(client.CoreV1Api().read_node(NODE))
 
     def instances(self) -> Instances:
         """What exists on the hardware, a GPU instance without a compute instance with ""."""
