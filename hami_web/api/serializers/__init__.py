@@ -1,0 +1,1 @@
+"""Shapes of what is read. Memory in MiB, times in UTC, placements in memory slices."""

@@ -1,0 +1,1 @@
+"""Views by resource. Each checks its parameters and asks one selector."""

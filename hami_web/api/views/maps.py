@@ -1,0 +1,53 @@
+"""The memory slices of one GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from hami_web.api.gpu_map import draw, intervals
+from hami_web.api.parameters import check_known
+from hami_web.inventory.models import Gpu
+from hami_web.inventory.selectors import live_gpus
+from hami_web.reservations.models import MigReservation
+
+
+class GpuMap(APIView):
+    """All memory slices of one GPU: reservations, blocked and free ones."""
+
+    @extend_schema(responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, uuid: str) -> Response:
+        """As JSON."""
+        check_known(request, ("format",))
+        gpu, found = _map_of(uuid)
+        body = {
+            "uuid": gpu.uuid,
+            "node": gpu.node.name,
+            "memory_slices": gpu.memory_slices,
+            "intervals": [{name: getattr(item, name) for name in item.__slots__} for item in found],
+        }
+        return Response(body)
+
+
+class GpuDrawing(APIView):
+    """The same as a drawing."""
+
+    @extend_schema(responses={(200, "image/svg+xml"): OpenApiTypes.STR})
+    def get(self, request: Request, uuid: str) -> HttpResponse:
+        """As SVG."""
+        check_known(request, ())
+        gpu, found = _map_of(uuid)
+        return HttpResponse(draw(gpu, found), content_type="image/svg+xml")
+
+
+def _map_of(uuid: str) -> tuple[Gpu, list[Any]]:
+    gpu = get_object_or_404(live_gpus(), uuid=uuid)
+    rows = MigReservation.objects.filter(released_at=None, gpu_uuid=uuid).order_by("start", "id")
+    return gpu, intervals(gpu, list(rows))
