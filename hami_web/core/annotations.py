@@ -42,6 +42,11 @@ POD_NOUSE_GPU_TYPE: Final = "nvidia.com/nouse-gputype"
 POD_USE_GPU_UUID: Final = "nvidia.com/use-gpuuuid"
 POD_NOUSE_GPU_UUID: Final = "nvidia.com/nouse-gpuuuid"
 
+POD_DO_NOT_EVICT: Final = "hami.io/do-not-evict"
+POD_DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+POD_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Others read these two on Pods; a Pod that may not be moved for them is not moved for us."""
+
 POD_NUMA_BIND: Final = "nvidia.com/numa-bind"
 POD_NODE_POLICY: Final = "hami.io/node-scheduler-policy"
 POD_GPU_POLICY: Final = "hami.io/gpu-scheduler-policy"

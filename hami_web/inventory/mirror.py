@@ -135,6 +135,7 @@ def _gpu(
     facts: dict[str, object] = {
         "node_id": node.pk,
         "index": gpu.index,
+        "offered": gpu.count,
         "model": storable(gpu.model, KEY_MAX),
         "memory_mib": gpu.memory_mib,
         "core_percent": gpu.core_percent,

@@ -68,14 +68,15 @@ class Profile(models.Model):
 class Gpu(models.Model):
     """One physical GPU; its UUID is its identity, its index is not.
 
-    ``memory_slices`` is the length of its placement axis. ``closed`` is the code why it takes no
-    new work, or empty.
+    ``memory_slices`` is the length of its placement axis, ``offered`` how many devices its node
+    offers the kubelet for it. ``closed`` is the code why it takes no new work, or empty.
     """
 
     uuid = models.CharField(max_length=KEY_MAX, unique=True)
     node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")
     index = models.PositiveBigIntegerField()
     model = models.CharField(max_length=KEY_MAX)
+    offered = models.PositiveBigIntegerField(default=0)
     memory_mib = models.PositiveIntegerField()
     core_percent = models.PositiveBigIntegerField()
     numa = models.PositiveBigIntegerField()

@@ -41,11 +41,11 @@ def live_gpus() -> QuerySet[Gpu]:
 
 
 def to_capability(gpu: Gpu) -> GpuCapability:
-    """A GPU's row as the core has it; ``count`` is the number of its memory slices."""
+    """A GPU's row as the core has it."""
     return GpuCapability(
         uuid=gpu.uuid,
         index=gpu.index,
-        count=gpu.memory_slices,
+        count=gpu.offered,
         memory_mib=gpu.memory_mib,
         core_percent=gpu.core_percent,
         model=gpu.model,

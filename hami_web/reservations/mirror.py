@@ -22,7 +22,7 @@ _CHUNK = 500
 """UIDs of one query; SQLite bounds the number of parameters."""
 _FACTS = (
     *("namespace", "pod", "node", "mig_uuid", "gpu_instance_id", "compute_instance_id"),
-    *("realized_at", "terminating_at"),
+    *("realized_at", "terminating_at", "priority", "do_not_evict"),
 )
 
 
@@ -155,6 +155,7 @@ class _Pass:
 
     def _take(self, row: MigReservation, pod: ObservedPod, item: Reservation) -> None:
         row.namespace, row.pod, row.node = pod.namespace, pod.name, pod.node
+        row.priority, row.do_not_evict = pod.priority, pod.do_not_evict
         identity = item.identity
         row.mig_uuid = identity.mig_uuid if identity else ""
         row.gpu_instance_id = identity.gpu_instance_id if identity else None

@@ -32,6 +32,7 @@ class MigReservation(models.Model):
 
     Names are text, not references: the row outlives node and GPU. ``gpu_memory_slices`` and
     ``memory_mib`` are the figures of GPU and profile when it was reserved, where they were known.
+    ``priority`` and ``do_not_evict`` are the Pod's, for plans that would move it.
     ``changed_at`` is when the fact was seen that made the row what it is.
     """
 
@@ -45,6 +46,8 @@ class MigReservation(models.Model):
     profile = models.CharField(max_length=KEY_MAX)
     start = models.PositiveSmallIntegerField()
     size = models.PositiveSmallIntegerField()
+    priority = models.IntegerField(default=0)
+    do_not_evict = models.BooleanField(default=False)
     gpu_memory_slices = models.PositiveSmallIntegerField(null=True, blank=True)
     memory_mib = models.PositiveIntegerField(null=True, blank=True)
     mig_uuid = models.CharField(max_length=KEY_MAX, blank=True, default="")

@@ -22,5 +22,7 @@ class ObservedPod:
     node: str
     reservations: tuple[Reservation, ...]
     deleting: bool = False
+    priority: int = 0
+    do_not_evict: bool = False
     reserved_at: datetime | None = None
     doubt: str = ""

@@ -70,9 +70,18 @@ def observe_pod(pod: PodView) -> ObservedPod | None:
         node=record.node,
         reservations=reservations,
         deleting=pod.is_deleting,
+        priority=pod.spec.priority or 0,
+        do_not_evict=_must_stay(pod),
         reserved_at=_moment(pod.annotations.get(keys.POD_BIND_TIME)),
         doubt=doubt,
     )
+
+
+def _must_stay(pod: PodView) -> bool:
+    """Someone said that the Pod is not to be evicted, to us or to others who would."""
+    notes = pod.annotations
+    kept = notes.get(keys.POD_DO_NOT_EVICT), notes.get(keys.POD_DO_NOT_DISRUPT)
+    return "true" in kept or notes.get(keys.POD_SAFE_TO_EVICT) == "false"
 
 
 def _check(item: Reservation) -> None:

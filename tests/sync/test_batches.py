@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hami_web.cluster.views import ObjectMeta, PodStatus
+from hami_web.core import annotations as keys
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.history.models import Feed, Refusal
 from hami_web.inventory.models import LIVE, Gpu, Node
@@ -89,6 +90,29 @@ def test_a_finished_pod_is_over_and_a_deleted_node_is_gone(watches: Watches) -> 
     watches.write(2)
     assert MigReservation.objects.get().released_at == moment(2)
     assert Node.objects.get().gone_at == moment(2)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("key", "text", "stays"),
+    [
+        (keys.POD_DO_NOT_EVICT, "true", True),
+        (keys.POD_DO_NOT_EVICT, "false", False),
+        (keys.POD_DO_NOT_DISRUPT, "true", True),
+        (keys.POD_SAFE_TO_EVICT, "false", True),
+        (keys.POD_SAFE_TO_EVICT, "true", False),
+    ],
+)
+def test_a_row_says_how_important_its_pod_is_and_whether_it_may_move(
+    watches: Watches, key, text, stays
+) -> None:
+    seen = bound("a")
+    seen.spec.priority = 1000
+    seen.metadata.annotations[key] = text
+    watches.pods.put(seen)
+    watches.write(1)
+    row = MigReservation.objects.get()
+    assert (row.priority, row.do_not_evict) == (1000, stays)
 
 
 @pytest.mark.django_db
