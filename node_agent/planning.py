@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from hami_web.core import annotations as keys
+from hami_web.core import mig_owner
 from hami_web.core.errors import InvalidField
 from hami_web.core.reservation import RuntimeIdentity, decode_allocations
 from node_agent.nvml.ports import LiveInstance
@@ -19,8 +20,6 @@ from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, Rec
 from node_agent.pods import ObservedNode, ObservedPod
 
 _GPU_UUID: Final = re.compile(r"GPU-[0-9A-Za-z-]+")
-_OTHER_OWNER_LABEL: Final = "nvidia.com/mig.config"
-_OTHER_OWNER_RESOURCE: Final = "nvidia.com/mig-"
 
 
 class Verdict(StrEnum):
@@ -183,10 +182,7 @@ def whole_gpus(
 
 def other_owner(node: ObservedNode) -> str:
     """Sign that something else changes this node's MIG layout, or an empty text."""
-    if node.labels.get(_OTHER_OWNER_LABEL):
-        return f"label {_OTHER_OWNER_LABEL}={node.labels[_OTHER_OWNER_LABEL]} (MIG Manager)"
-    offered = sorted(name for name in node.resources if name.startswith(_OTHER_OWNER_RESOURCE))
-    return f"resource {offered[0]} (another device plugin)" if offered else ""
+    return mig_owner.other_owner(node.labels, node.resources)
 
 
 def identity_of(live: LiveInstance) -> RuntimeIdentity | None:

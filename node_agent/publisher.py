@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hami_web.core import annotations as keys
-from hami_web.core.blocked import BlockedInterval, encode_blocked
+from hami_web.core.blocked import FOREIGN, BlockedInterval, encode_blocked, reclaiming
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
 from node_agent.cluster import Cluster
@@ -26,7 +26,6 @@ from node_agent.survey import Reading, Survey
 
 logger = logging.getLogger(__name__)
 
-FOREIGN = "foreign instance"
 _DRIFT = "destroyed by another program"
 
 
@@ -169,7 +168,7 @@ def blocked_intervals(
     ]
     present = {(item.gpu_uuid, item.placement) for item in instances}
     reclaiming = [
-        BlockedInterval(r.spec.gpu_uuid, r.spec.placement, f"reclaiming: {r.reason}")
+        BlockedInterval(r.spec.gpu_uuid, r.spec.placement, reclaiming(r.reason))
         for r in records
         if r.state is RecordState.RECLAIMING and (r.spec.gpu_uuid, r.spec.placement) in present
     ]

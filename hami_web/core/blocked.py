@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from hami_web.core import wire
 from hami_web.core.annotations import NODE_MIG_BLOCKED
 from hami_web.core.errors import MalformedContract
 from hami_web.core.placement import Placement
 from hami_web.core.registration import MEMORY_SLICES_MAX
+
+FOREIGN: Final = "foreign instance"
+"""Reason of an instance that nobody reserved and that this product did not make."""
+_RECLAIMING: Final = "reclaiming: "
+
+
+def reclaiming(why: str) -> str:
+    """Reason of an instance whose owner is gone and that could not be destroyed yet."""
+    return _RECLAIMING + why
+
+
+def is_reclaiming(reason: str) -> bool:
+    """Whether a reason tells of an instance of ours that is to be destroyed."""
+    return reason.startswith(_RECLAIMING)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,101 +1,104 @@
-"""Conditions that someone should look at: found in the mirror, opened and resolved as rows."""
+"""Alerts as rows: opened while a condition holds, acknowledged by people, resolved after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 
-from hami_web.core.reasons import Reason
-from hami_web.history.models import Alert
-from hami_web.inventory.models import LIVE, BlockedInterval, Node
+from hami_web.history.conditions import AlertCode, Condition, conditions_of_mirror
+from hami_web.history.models import TEXT_MAX, Alert, AlertState
+from hami_web.inventory.models import NAME_MAX
+from hami_web.inventory.observed import storable
 from hami_web.inventory.writing import writing
-from hami_web.reservations.models import ContestedMemorySlice, MigReservation, Phase
 
-UNREALIZED_AFTER = timedelta(minutes=2)
-"""An agent realizes in seconds; a Pod that pulls a large image has its instance long before."""
-RECLAIM_AFTER = timedelta(minutes=10)
-"""Longer than the usual grace periods of Pods."""
-
-
-class AlertCode(StrEnum):
-    """Stable codes of alerts."""
-
-    UNREALIZED = "ReservationNotRealized"
-    RECLAIM_STUCK = "ReclaimStuck"
-    FOREIGN_INSTANCE = "ForeignInstance"
-    CONFLICT = "ReservationConflict"
-    AGENT_STALE = "AgentStale"
+RESOLVED_AFTER = timedelta(minutes=2)
+"""So long a condition must be away before it is over: one that comes and goes stays one alert."""
+REOPENED_WITHIN = timedelta(hours=1)
+"""A condition that returns so soon after it was over is the same alert again, and open."""
+OF_MIRROR = frozenset(AlertCode) - {AlertCode.WORKER_SILENT}
+_KEPT = (
+    *("state", "text", "seen_at", "resolved_at", "reopened"),
+    *("acknowledged_at", "acknowledged_by", "note"),
+)
+_CHUNK = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition of this moment; (code, subject) is its identity."""
+class AlertNotOpen(Exception):
+    """Someone acknowledged this alert before, or its condition is over."""
 
-    code: AlertCode
-    subject: str
-    text: str
-    namespace: str = ""
+    def __init__(self, alert: Alert) -> None:
+        self.alert = alert
+        super().__init__(f"alert {alert.pk} is {alert.state}, not open")
+
+
+def acknowledge(alert_id: int, *, who: str, note: str = "", now: datetime | None = None) -> Alert:
+    """Say that ``who`` knows of an open alert; it stays known until its condition was over.
+
+    Raises Alert.DoesNotExist, or AlertNotOpen when another was first or the condition is over.
+    The same person may say it again, with another note.
+    """
+    with writing():
+        alert = Alert.objects.get(pk=alert_id)
+        again = alert.state == AlertState.ACKNOWLEDGED and alert.acknowledged_by == who
+        if not again and alert.state != AlertState.OPEN:
+            raise AlertNotOpen(alert)
+        alert.state = AlertState.ACKNOWLEDGED
+        alert.acknowledged_at = now or datetime.now(UTC)
+        alert.acknowledged_by = storable(who, NAME_MAX)
+        alert.note = storable(note, TEXT_MAX)
+        alert.save(update_fields=["state", "acknowledged_at", "acknowledged_by", "note"])
+        return alert
 
 
 def refresh_alerts(now: datetime) -> None:
-    """Open an alert for every condition that holds, and resolve those whose condition is over."""
+    """Make the alerts of everything that the mirror shows follow what holds now."""
     with writing():
-        holding = {(found.code.value, found.subject): found for found in _conditions(now)}
-        open_rows = list(Alert.objects.filter(resolved_at=None))
-        known = {(row.code, row.subject): row for row in open_rows}
-        for key, row in known.items():
-            found = holding.get(key)
-            if found is None:
-                row.resolved_at = now
-            else:
-                row.seen_at, row.text = now, found.text
-        Alert.objects.bulk_update(open_rows, ["resolved_at", "seen_at", "text"], batch_size=500)
-        Alert.objects.bulk_create(
-            Alert(
-                code=found.code.value,
-                subject=found.subject,
-                namespace=found.namespace,
-                text=found.text,
-                raised_at=now,
-                seen_at=now,
-            )
-            for key, found in holding.items()
-            if key not in known
-        )
+        settle_alerts(conditions_of_mirror(now), OF_MIRROR, now=now)
 
 
-def _conditions(now: datetime) -> Iterator[Condition]:
-    yield from _of_reservations(now)
-    contested = ContestedMemorySlice.objects.select_related("reservation")
-    for row in contested:
-        text = f"memory slice {row.memory_slice} is also claimed by {row.reservation}"
-        subject = f"{row.gpu_uuid} {row.reservation_id}"
-        yield Condition(AlertCode.CONFLICT, subject, text, row.reservation.namespace)
-    for interval in BlockedInterval.objects.select_related("gpu__node"):
-        place = f"{interval.start}:{interval.size}"
-        text = f"{interval.gpu.node.name}: {interval.reason or 'no reason given'}"
-        yield Condition(AlertCode.FOREIGN_INSTANCE, f"{interval.gpu.uuid} {place}", text)
-    for node in Node.objects.filter(LIVE, closed=Reason.NODE_STALE):
-        text = "the node is not ready or its agent is silent"
-        yield Condition(AlertCode.AGENT_STALE, node.name, text)
-
-
-def _of_reservations(now: datetime) -> Iterator[Condition]:
-    late = MigReservation.objects.filter(
-        phase=Phase.RESERVED, reserved_at__lt=now - UNREALIZED_AFTER
+def settle_alerts(
+    holding: Iterable[Condition], codes: Collection[AlertCode], *, now: datetime
+) -> None:
+    """Make the alerts of these codes follow the conditions that hold; inside a transaction."""
+    found = {(item.code.value, item.subject): item for item in holding}
+    rows = list(Alert.objects.filter(code__in=codes, resolved_at=None))
+    known = {(row.code, row.subject) for row in rows}
+    missing = [item for key, item in found.items() if key not in known]
+    returned = _returned(missing, now)
+    for row in (*rows, *returned):
+        condition = found.get((row.code, row.subject))
+        if condition is not None:
+            row.seen_at, row.text = now, storable(condition.text, TEXT_MAX)
+        elif row.seen_at <= now - RESOLVED_AFTER:
+            row.state, row.resolved_at = AlertState.RESOLVED, now
+    Alert.objects.bulk_update([*rows, *returned], _KEPT, batch_size=_CHUNK)
+    again = {(row.code, row.subject) for row in returned}
+    Alert.objects.bulk_create(
+        (_raise(item, now) for item in missing if (item.code.value, item.subject) not in again),
+        batch_size=_CHUNK,
     )
-    for row in late:
-        text = f"reserved since {row.reserved_at:%F %T} UTC, not realized: {row}"
-        yield Condition(AlertCode.UNREALIZED, _subject(row), text, row.namespace)
-    stuck = MigReservation.objects.filter(
-        phase=Phase.TERMINATING, terminating_at__lt=now - RECLAIM_AFTER
+
+
+def _returned(missing: Iterable[Condition], now: datetime) -> list[Alert]:
+    """Alerts that were resolved a short time ago and are open again; the newest of each."""
+    keys = {(item.code.value, item.subject) for item in missing}
+    if not keys:
+        return []
+    late = Alert.objects.filter(resolved_at__gte=now - REOPENED_WITHIN).order_by("resolved_at")
+    found = {(row.code, row.subject): row for row in late if (row.code, row.subject) in keys}
+    for row in found.values():
+        row.state, row.resolved_at = AlertState.OPEN, None
+        row.reopened += 1
+        row.acknowledged_at, row.acknowledged_by, row.note = None, "", ""
+    return list(found.values())
+
+
+def _raise(found: Condition, now: datetime) -> Alert:
+    return Alert(
+        code=found.code.value,
+        subject=found.subject,
+        namespace=found.namespace,
+        text=storable(found.text, TEXT_MAX),
+        raised_at=now,
+        seen_at=now,
     )
-    for row in stuck:
-        text = f"being deleted since {row.terminating_at:%F %T} UTC: {row}"
-        yield Condition(AlertCode.RECLAIM_STUCK, _subject(row), text, row.namespace)
-
-
-def _subject(row: MigReservation) -> str:
-    return f"{row.pod_uid} {row.container_index}.{row.device_index}"

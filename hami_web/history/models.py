@@ -63,25 +63,57 @@ class Drift(models.Model):
         return f"{self.kind} {self.entity} {self.key}"
 
 
+class AlertState(models.TextChoices):
+    """What people know of an alert."""
+
+    OPEN = "open", "open"
+    ACKNOWLEDGED = "acknowledged", "acknowledged"
+    RESOLVED = "resolved", "resolved"
+
+
 class Alert(models.Model):
-    """A condition that someone should look at, from when it was seen to when it was over."""
+    """A condition that someone should look at, from when it was seen to when it was over.
+
+    ``seen_at`` is when the condition last held. ``reopened`` counts how often it came back after
+    it was resolved; who had acknowledged it before is then forgotten, and told in the audit log.
+    """
 
     code = models.CharField(max_length=KEY_MAX)
     subject = models.CharField(max_length=1000)
     namespace = models.CharField(max_length=NAME_MAX, blank=True, default="")
     text = models.CharField(max_length=TEXT_MAX)
+    state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OPEN)
     raised_at = models.DateTimeField()
     seen_at = models.DateTimeField()
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    note = models.CharField(max_length=TEXT_MAX, blank=True, default="")
     resolved_at = models.DateTimeField(null=True, blank=True)
+    reopened = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["-raised_at", "-id"]
+        indexes = [models.Index(fields=["-raised_at", "-id"], name="alert_by_time")]
         constraints = [
             models.UniqueConstraint(
                 fields=["code", "subject"],
                 condition=Q(resolved_at__isnull=True),
                 name="alert_open_once",
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(state=AlertState.RESOLVED, resolved_at__isnull=False)
+                | (~Q(state=AlertState.RESOLVED) & Q(resolved_at__isnull=True)),
+                name="alert_resolved_has_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(acknowledged_at__isnull=True, acknowledged_by="")
+                | (Q(acknowledged_at__isnull=False) & ~Q(acknowledged_by="")),
+                name="alert_acknowledged_by_someone",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state=AlertState.ACKNOWLEDGED) | Q(acknowledged_at__isnull=False),
+                name="alert_acknowledged_has_time",
+            ),
         ]
 
     def __str__(self) -> str:

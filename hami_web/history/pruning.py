@@ -9,7 +9,7 @@ from django.db.models import Model, QuerySet
 from hami_web.history.models import Alert, Reconciliation, Refusal, Sample
 from hami_web.inventory.models import Gpu, Node, ProfileSet
 from hami_web.inventory.writing import writing
-from hami_web.reservations.models import MigReservation
+from hami_web.reservations.models import MigReservation, ReservationDoubt
 
 CHUNK = 1000
 """Rows of one transaction, so that the live feed never waits long."""
@@ -19,6 +19,7 @@ def prune(before: datetime) -> int:
     """Delete what ended before a moment; returns how many rows. Nothing live is ever deleted."""
     old: tuple[QuerySet[Model], ...] = (
         MigReservation.objects.filter(released_at__lt=before),
+        ReservationDoubt.objects.filter(ended_at__lt=before),
         Sample.objects.filter(at__lt=before),
         Refusal.objects.filter(last_at__lt=before),
         Alert.objects.filter(resolved_at__lt=before),

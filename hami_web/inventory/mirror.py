@@ -71,6 +71,7 @@ class _Pass:
             "closed": storable(seen.closed, KEY_MAX),
             "doubts": [storable(text, REASON_MAX) for text in seen.doubts],
             "unschedulable": seen.unschedulable,
+            "other_owner": storable(seen.other_owner, KEY_MAX * 2),
             "gone_at": None,
         }
         if row is None:

@@ -16,12 +16,16 @@ KEY_MAX = 128
 
 
 class Node(models.Model):
-    """A node that publishes GPUs. ``closed`` is the code why it takes no new work, or empty."""
+    """A node that publishes GPUs. ``closed`` is the code why it takes no new work, or empty.
+
+    ``other_owner`` is the sign that something else cuts its GPUs too, in words, or empty.
+    """
 
     name = models.CharField(max_length=NAME_MAX, unique=True)
     closed = models.CharField(max_length=KEY_MAX, blank=True, default="")
     doubts = models.JSONField(default=list)
     unschedulable = models.BooleanField(default=False)
+    other_owner = models.CharField(max_length=KEY_MAX * 2, blank=True, default="")
     changed_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True, blank=True)
 

@@ -36,6 +36,7 @@ class ObservedNode:
     doubts: tuple[str, ...] = ()
     unschedulable: bool = False
     refused: tuple[str, ...] = ()
+    other_owner: str = ""
 
 
 class DifferenceKind(StrEnum):

@@ -13,6 +13,7 @@ from hami_web.inventory.observed import Difference, DifferenceKind
 from hami_web.inventory.selectors import Figures, profile_figures
 from hami_web.inventory.writing import writing
 from hami_web.reservations.claims import phase_of, settle_claims
+from hami_web.reservations.doubts import end_doubts, mirror_doubts
 from hami_web.reservations.models import LIVE, MigReservation, Phase
 from hami_web.reservations.observed import ObservedPod
 
@@ -45,14 +46,17 @@ def mirror_pods(
                 pass_.pod(pod, known, figures)
         pass_.release([row for key, row in known.items() if key[0] not in doubted])
         pass_.write(everything=complete)
-        return pass_.differences
+        doubts = mirror_doubts(pods, seen_at=seen_at, complete=complete)
+        return pass_.differences + doubts
 
 
 def release_pods(uids: Iterable[str], *, seen_at: datetime, now: datetime) -> list[Difference]:
     """These Pods are over or gone: end their reservations."""
     with writing():
         pass_ = _Pass(seen_at, now)
-        pass_.release(_live(list(uids)))
+        ended = list(uids)
+        pass_.release(_live(ended))
+        end_doubts(ended, seen_at=seen_at)
         pass_.write(everything=False)
         return pass_.differences
 

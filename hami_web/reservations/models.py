@@ -158,3 +158,37 @@ class ContestedMemorySlice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.gpu_uuid} {self.memory_slice}"
+
+
+class DoubtKind(models.TextChoices):
+    """What is doubtful about the reservations on a Pod."""
+
+    MALFORMED = "malformed", "they cannot be read"
+    UNSIGNED = "unsigned", "they are not what the scheduler signed"
+
+
+class ReservationDoubt(models.Model):
+    """A doubt about the reservations on a Pod, from when it was seen to when it was over."""
+
+    pod_uid = models.CharField(max_length=KEY_MAX)
+    namespace = models.CharField(max_length=NAME_MAX)
+    pod = models.CharField(max_length=NAME_MAX)
+    node = models.CharField(max_length=NAME_MAX)
+    kind = models.CharField(max_length=16, choices=DoubtKind.choices)
+    text = models.CharField(max_length=1000)
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-began_at", "-id"]
+        indexes = [models.Index(fields=["ended_at"], name="doubt_by_end")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pod_uid", "kind"],
+                condition=Q(ended_at__isnull=True),
+                name="doubt_live_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod} {self.kind}"

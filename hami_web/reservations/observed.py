@@ -13,7 +13,8 @@ class ObservedPod:
     """A bound Pod that is not over.
 
     ``reserved_at`` is what its annotation says; None where it says nothing usable. With a
-    ``doubt`` its reservations cannot be read, and what is known of it stays.
+    ``doubt`` its reservations cannot be read, and what is known of it stays. ``unsigned`` says why
+    they are not what the scheduler signed, where that is checked.
     """
 
     uid: str
@@ -26,3 +27,4 @@ class ObservedPod:
     do_not_evict: bool = False
     reserved_at: datetime | None = None
     doubt: str = ""
+    unsigned: str = ""

@@ -7,12 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hami_web.cluster.views import NodeView, ObjectMeta, PodView
+from hami_web.core.signature import KeyFile
 from hami_web.history.refusals import ObservedRefusal
 from hami_web.inventory.observed import ObservedNode
 from hami_web.reservations.observed import ObservedPod
 from hami_web.scheduling.records import NodeRecord
 from hami_web.scheduling.state import ClusterState
-from hami_web.sync.observing import observe_node, observe_pod, observe_refusal
+from hami_web.sync.observing import (
+    observe_node,
+    observe_pod,
+    observe_refusal,
+    sign_of_other_owner,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,9 @@ class Batch:
 class PodChanges:
     """Sink of Pods: keeps what the mirror needs of them, and which changed."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, keys: KeyFile | None = None) -> None:
         self._state = state
+        self._keys = keys
         self._lock = threading.Lock()
         self._current: dict[str, ObservedPod] = {}
         self._dirty: set[str] = set()
@@ -45,7 +52,8 @@ class PodChanges:
         pods = list(items)
         self._state.replace_pods(pods, listed_at=listed_at)
         with self._lock:
-            seen = {pod.uid: found for pod in pods if (found := observe_pod(pod)) is not None}
+            observed = (observe_pod(pod, self._keys) for pod in pods)
+            seen = {found.uid: found for found in observed if found is not None}
             for uid in self._current.keys() | seen.keys():
                 self._note(uid, seen.get(uid))
         for pod in pods:
@@ -55,7 +63,7 @@ class PodChanges:
         """Take one Pod as it is now."""
         self._state.set_pod(item)
         with self._lock:
-            self._note(item.uid, observe_pod(item))
+            self._note(item.uid, observe_pod(item, self._keys))
         self._refused(item)
 
     def remove(self, metadata: ObjectMeta) -> None:
@@ -98,31 +106,48 @@ class PodChanges:
 
 
 class NodeChanges:
-    """Sink of nodes; a node's record also changes with its Pods and its agent's Lease."""
+    """Sink of nodes; a node's record also changes with its Pods and its agent's Lease.
+
+    What tells of another owner of its GPUs is no part of that record and is kept beside.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._written: dict[str, NodeRecord] = {}
+        self._lock = threading.Lock()
+        self._owners: dict[str, str] = {}
+        self._written: dict[str, tuple[NodeRecord, str]] = {}
         self._unwritten_ends: set[str] = set()
 
     def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
         """Take a complete list."""
-        self._state.replace_nodes(list(items))
+        nodes = list(items)
+        self._state.replace_nodes(nodes)
+        with self._lock:
+            self._owners = {node.name: sign_of_other_owner(node) for node in nodes}
 
     def put(self, item: NodeView) -> None:
         """Take one node as it is now."""
         self._state.set_node(item)
+        with self._lock:
+            self._owners[item.name] = sign_of_other_owner(item)
 
     def remove(self, metadata: ObjectMeta) -> None:
         """A node is gone."""
         self._state.remove_node(metadata.name)
+        with self._lock:
+            self._owners.pop(metadata.name, None)
 
     def take(self) -> tuple[list[ObservedNode], list[str]]:
         """Nodes whose record changed since the last call, and names of those without GPUs now."""
-        records = self._state.snapshot().nodes
-        before, self._written = self._written, dict(records)
-        changed = {n: r for n, r in records.items() if before.get(n) is not r}
-        observed = {name: observe_node(record) for name, record in changed.items()}
+        with self._lock:
+            owners = dict(self._owners)
+        records = {n: (r, owners.get(n, "")) for n, r in self._state.snapshot().nodes.items()}
+        before, self._written = self._written, records
+        observed = {
+            name: observe_node(record, owner)
+            for name, (record, owner) in records.items()
+            if not _is_same(before.get(name), record, owner)
+        }
         gone = [name for name in (before.keys() | self._unwritten_ends) if name not in records]
         self._unwritten_ends = set()
         gone += [name for name, seen in observed.items() if seen is None and name in before]
@@ -133,3 +158,7 @@ class NodeChanges:
         for node in batch.nodes:
             self._written.pop(node.name, None)
         self._unwritten_ends.update(batch.lost_nodes)
+
+
+def _is_same(before: tuple[NodeRecord, str] | None, record: NodeRecord, owner: str) -> bool:
+    return before is not None and before[0] is record and before[1] == owner

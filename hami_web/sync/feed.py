@@ -16,6 +16,7 @@ from hami_web.cluster.resources import leases, nodes, pods
 from hami_web.cluster.transport import Transport
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.signature import KeyFile
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.state import ClusterState
 from hami_web.sync.changes import Batch, NodeChanges, PodChanges
@@ -37,12 +38,17 @@ class Feed:
     """Follows the cluster from ``start`` to ``stop``, and keeps the mirror as far as it sees."""
 
     def __init__(
-        self, kubeconfig: Path | None, namespace: str, *, timing: Timing | None = None
+        self,
+        kubeconfig: Path | None,
+        namespace: str,
+        *,
+        keys: KeyFile | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self._connection = OfficialConnection(kubeconfig)
         transport = Transport(self._connection, user_agent=USER_AGENT)
         self._state = ClusterState(SchedulingPolicy())
-        self._pods = PodChanges(self._state)
+        self._pods = PodChanges(self._state, keys)
         self._nodes = NodeChanges(self._state)
         self._agents = AgentLeases(self._state)
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hami_web.cluster.views import PodView
+from hami_web.cluster.views import NodeView, PodView
 from hami_web.core import annotations as keys
 from hami_web.core.annotations import RESOURCE_COUNT
 from hami_web.core.errors import MalformedContract
+from hami_web.core.mig_owner import other_owner
 from hami_web.core.reasons import Reason
 from hami_web.core.reservation import Reservation
+from hami_web.core.signature import InvalidSignature, KeyFile, KeyRing
 from hami_web.history.refusals import ObservedRefusal
 from hami_web.inventory.observed import ObservedGpu, ObservedNode, checked_key
 from hami_web.reservations.observed import ObservedPod
@@ -17,8 +19,16 @@ from hami_web.scheduling.pods import read_pod
 from hami_web.scheduling.records import GpuRecord, NodeRecord
 
 
-def observe_node(record: NodeRecord) -> ObservedNode | None:
-    """What the mirror stores of a node; None for one that has nothing to do with GPUs."""
+def sign_of_other_owner(node: NodeView) -> str:
+    """The sign that something else than this product cuts the node's GPUs, or an empty text."""
+    return other_owner(node.metadata.labels or {}, node.status.allocatable or ())
+
+
+def observe_node(record: NodeRecord, owner: str = "") -> ObservedNode | None:
+    """What the mirror stores of a node; None for one that has nothing to do with GPUs.
+
+    ``owner`` is the sign that something else cuts its GPUs.
+    """
     if not (record.gpus or record.refused or record.doubts):
         return None
     doubts = [*record.doubts, *(str(error) for _, error in record.refused)]
@@ -38,6 +48,7 @@ def observe_node(record: NodeRecord) -> ObservedNode | None:
         doubts=tuple(doubts),
         unschedulable=record.unschedulable,
         refused=tuple(uuid for uuid, _ in record.refused),
+        other_owner=owner,
     )
 
 
@@ -50,8 +61,11 @@ def _observe_gpu(record: GpuRecord) -> ObservedGpu:
     )
 
 
-def observe_pod(pod: PodView) -> ObservedPod | None:
-    """A Pod's reservations; None for one that is unbound, over, or carries none."""
+def observe_pod(pod: PodView, keys_of: KeyFile | None = None) -> ObservedPod | None:
+    """A Pod's reservations; None for one that is unbound, over, or carries none.
+
+    With keys their signature is checked.
+    """
     record = read_pod(pod)
     if record is None or not (record.claims or record.doubt):
         return None
@@ -74,6 +88,7 @@ def observe_pod(pod: PodView) -> ObservedPod | None:
         do_not_evict=_must_stay(pod),
         reserved_at=_moment(pod.annotations.get(keys.POD_BIND_TIME)),
         doubt=doubt,
+        unsigned="" if doubt or keys_of is None else _unsigned(pod, reservations, keys_of.ring()),
     )
 
 
@@ -82,6 +97,16 @@ def _must_stay(pod: PodView) -> bool:
     notes = pod.annotations
     kept = notes.get(keys.POD_DO_NOT_EVICT), notes.get(keys.POD_DO_NOT_DISRUPT)
     return "true" in kept or notes.get(keys.POD_SAFE_TO_EVICT) == "false"
+
+
+def _unsigned(pod: PodView, reservations: tuple[Reservation, ...], ring: KeyRing) -> str:
+    """Why these are not what the scheduler signed, or an empty text."""
+    signature = pod.annotations.get(keys.POD_MIG_SIGNATURE)
+    try:
+        ring.verify(signature, pod.uid, pod.node_name, reservations)
+    except InvalidSignature as error:
+        return str(error)
+    return ""
 
 
 def _check(item: Reservation) -> None:

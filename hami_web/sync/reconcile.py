@@ -17,6 +17,7 @@ from hami_web.cluster.views import PodView
 from hami_web.core.annotations import POD_DEVICES_ALLOCATED, POD_MIG_ALLOCATIONS
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.signature import KeyFile
 from hami_web.history.drift import feed_caught_up_at, record_reconciliation
 from hami_web.history.models import Reconciliation
 from hami_web.inventory.mirror import mirror_nodes
@@ -26,7 +27,7 @@ from hami_web.reservations.observed import ObservedPod
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.state import ClusterState
 from hami_web.sync.feed import USER_AGENT
-from hami_web.sync.observing import observe_node, observe_pod
+from hami_web.sync.observing import observe_node, observe_pod, sign_of_other_owner
 
 PAGE: Final = 500
 FEED_PATIENCE_S: Final = 4.0
@@ -45,7 +46,9 @@ class ClusterList:
     pods: tuple[ObservedPod, ...]
 
 
-def list_cluster(kubeconfig: Path | None, namespace: str) -> ClusterList:
+def list_cluster(
+    kubeconfig: Path | None, namespace: str, keys: KeyFile | None = None
+) -> ClusterList:
     """List the cluster; ClusterError when any page is missing: half a list says nothing."""
     connection = OfficialConnection(kubeconfig)
     try:
@@ -55,17 +58,21 @@ def list_cluster(kubeconfig: Path | None, namespace: str) -> ClusterList:
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
         found = _every(leases(transport, namespace, label), lambda _lease: True)
         AgentLeases(state).replace(found, listed_at=0.0)
-        state.replace_nodes(_every(nodes(transport), lambda _node: True))
+        every_node = _every(nodes(transport), lambda _node: True)
+        state.replace_nodes(every_node)
         held = _every(pods(transport), _has_reservations)
         state.replace_pods(held)
     finally:
         connection.close()
-    observed = map(observe_node, state.snapshot().nodes.values())
+    owners = {node.name: sign_of_other_owner(node) for node in every_node}
+    records = state.snapshot().nodes
+    observed = [observe_node(record, owners[name]) for name, record in records.items()]
+    seen = (observe_pod(pod, keys) for pod in held)
     return ClusterList(
         began_at,
         datetime.now(UTC),
         tuple(node for node in observed if node is not None),
-        tuple(pod for pod in map(observe_pod, held) if pod is not None),
+        tuple(pod for pod in seen if pod is not None),
     )
 
 

@@ -10,12 +10,13 @@ from django.conf import settings
 from hami_web.history import alerts, pruning, samples
 from hami_web.sync import progress
 from hami_web.sync import reconcile as reconciling
+from hami_web.sync.signing import signing_keys
 
 
 @shared_task(name="hami.reconcile")
 def reconcile() -> int:
     """Correct the mirror from a complete list; returns how many corrections it took."""
-    listed = reconciling.list_cluster(settings.KUBECONFIG, settings.NAMESPACE)
+    listed = reconciling.list_cluster(settings.KUBECONFIG, settings.NAMESPACE, signing_keys())
     run = reconciling.reconcile(listed)
     alerts.refresh_alerts(datetime.now(UTC))
     progress.note()

@@ -14,6 +14,7 @@ from hami_web.reservations.models import (
     MemorySliceClaim,
     MigReservation,
     Phase,
+    ReservationDoubt,
 )
 
 from .observations import GPUS, IDENTITY, moment, node, placed, pod
@@ -119,3 +120,11 @@ def test_seeing_the_same_again_changes_nothing() -> None:
     see(2, seen)
     assert see(3, replace(seen), complete=True) == []
     assert only().changed_at == moment(2)
+
+
+def test_an_older_list_neither_revives_nor_ends_a_doubt() -> None:
+    see(1, pod("a", doubt="not JSON"))
+    see(5, pod("a"), pod("b", doubt="not JSON"))
+    mirror_pods([pod("a", doubt="not JSON")], seen_at=moment(3), now=moment(6), complete=True)
+    found = ReservationDoubt.objects.values_list("pod", "began_at", "ended_at")
+    assert set(found) == {("a", moment(1), moment(5)), ("b", moment(5), None)}

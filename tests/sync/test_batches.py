@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from hami_web.cluster.views import ObjectMeta, PodStatus
 from hami_web.core import annotations as keys
 from hami_web.core.policy import SchedulingPolicy
+from hami_web.core.reservation import decode_allocations
+from hami_web.core.signature import KeyFile
 from hami_web.history.models import Feed, Refusal
 from hami_web.inventory.models import LIVE, Gpu, Node
-from hami_web.reservations.models import MigReservation, Phase
+from hami_web.reservations.models import MigReservation, Phase, ReservationDoubt
 from hami_web.scheduling.state import ClusterState
 from hami_web.sync.changes import Batch, NodeChanges, PodChanges
 from hami_web.sync.writer import write_batch
 from tests.mirror.observations import moment
 
-from .views import bound, node, waiting
+from .views import allocations, bound, node, waiting
 
 
 class Watches:
     """The feed's sinks without its threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: KeyFile | None = None) -> None:
         state = ClusterState(SchedulingPolicy())
-        self.pods, self.nodes = PodChanges(state), NodeChanges(state)
+        self.pods, self.nodes = PodChanges(state, keys), NodeChanges(state)
 
     def take(self) -> Batch:
         pods, ended, refusals = self.pods.take()
@@ -141,3 +145,38 @@ def test_what_the_scheduler_says_again_is_no_new_row(watches: Watches) -> None:
         watches.write(second)
     found = Refusal.objects.order_by("first_at").values_list("message", "times", "last_at")
     assert list(found) == [("0/1 full", 2, moment(3)), ("0/1 stale", 1, moment(2))]
+
+
+@pytest.mark.django_db
+def test_a_label_of_mig_manager_is_seen_when_it_comes_and_when_it_goes(watches: Watches) -> None:
+    for second, labels in enumerate([{"nvidia.com/mig.config": "all-1g.5gb"}, {}]):
+        watches.nodes.put(node(labels=labels))
+        watches.write(second)
+        assert ("MIG Manager" in Node.objects.get().other_owner) == bool(labels)
+
+
+@pytest.mark.django_db
+def test_a_signature_is_checked_where_the_worker_has_the_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"k1 {b64encode(bytes(32)).decode()}\n")
+    key_file = KeyFile(path)
+    watches = Watches(key_file)
+    watches.nodes.replace([node()], listed_at=0.0)
+    good = key_file.ring().sign("good", "n1", decode_allocations(allocations(0)))
+    watches.pods.put(bound("good", 0, notes={keys.POD_MIG_SIGNATURE: good}))
+    watches.pods.put(bound("moved", 1, notes={keys.POD_MIG_SIGNATURE: good}))
+    watches.pods.put(bound("bare", 2))
+    watches.write(1)
+    found = dict(ReservationDoubt.objects.values_list("pod", "text"))
+    assert found.keys() == {"moved", "bare"}
+    assert "missing" in found["bare"]
+    assert MigReservation.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_a_doubt_ends_when_the_annotation_can_be_read_again(watches: Watches) -> None:
+    for second, text in enumerate(["no JSON", "[1]", allocations()]):
+        watches.pods.put(bound("a", text=text))
+        watches.write(second)
+    doubt = ReservationDoubt.objects.get()
+    assert (doubt.kind, doubt.began_at, doubt.ended_at) == ("malformed", moment(0), moment(2))

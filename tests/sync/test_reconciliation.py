@@ -1,4 +1,4 @@
-"""Corrections, their causes, alerts, samples and pruning."""
+"""Corrections, their causes, samples and pruning."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hami_web.core.blocked import BlockedInterval
-from hami_web.core.placement import Placement
-from hami_web.history.alerts import refresh_alerts
 from hami_web.history.drift import note_caught_up
-from hami_web.history.models import Alert, Drift, Reconciliation, Sample
+from hami_web.history.models import Drift, Reconciliation, Sample
 from hami_web.history.pruning import prune
 from hami_web.history.samples import take_sample
 from hami_web.inventory.models import Gpu
@@ -18,7 +15,7 @@ from hami_web.reservations import selectors
 from hami_web.reservations.mirror import mirror_pods, release_pods
 from hami_web.reservations.models import MigReservation
 from hami_web.sync.reconcile import ClusterList, reconcile
-from tests.mirror.observations import GPUS, IDENTITY, gpu, moment, node, placed, pod
+from tests.mirror.observations import IDENTITY, moment, node, placed, pod
 
 pytestmark = pytest.mark.django_db
 
@@ -64,31 +61,6 @@ def test_what_vanished_while_nobody_followed_is_closed_and_said_so() -> None:
     compare(500)
     assert drifts() == {("unwatched", "vanished", "reservation")}
     assert MigReservation.objects.get().released_at == moment(500)
-
-
-def test_alerts_are_raised_once_and_resolved_when_it_is_over() -> None:
-    compare(0, pod("late", placed(0)), pod("x", placed(2, 2)), pod("y", placed(3, 1)))
-    for seconds in (121, 122):
-        refresh_alerts(moment(seconds))
-    raised = sorted(Alert.objects.values_list("code", flat=True))
-    assert raised == ["ReservationConflict", "ReservationNotRealized"]
-    release_pods(["late", "x"], seen_at=moment(130), now=moment(130))
-    refresh_alerts(moment(131))
-    open_codes = Alert.objects.filter(resolved_at=None).values_list("code", flat=True)
-    assert list(open_codes) == ["ReservationNotRealized"]  # y, no longer in conflict
-
-
-def test_stuck_reclaims_foreign_instances_and_silent_agents_raise_alerts() -> None:
-    blocked = (BlockedInterval(GPUS[0], Placement(4, 2), "foreign"),)
-    seen = node("n1", (gpu(blocked=blocked),), closed="NodeCapabilityStale")
-    compare(0, pod("a", placed(0, identity=IDENTITY), deleting=True), nodes=[seen])
-    refresh_alerts(moment(601))
-    raised = dict(Alert.objects.values_list("code", "subject"))
-    assert raised == {
-        "ReclaimStuck": "a 0.0",
-        "ForeignInstance": f"{GPUS[0]} 4:2",
-        "AgentStale": "n1",
-    }
 
 
 def test_a_sample_counts_memory_slices_and_twice_is_once() -> None:

@@ -24,10 +24,11 @@ from tests.builders import GPU_A, a100_40gb
 REGISTER = encode_registration(NodeCapability((a100_40gb(),)))
 
 
-def node(name: str = "n1", register: str = REGISTER) -> NodeView:
+def node(name: str = "n1", register: str = REGISTER, **more) -> NodeView:
     ready = NodeStatus(conditions=[NodeCondition("Ready", "True")])
     return NodeView(
-        ObjectMeta(name=name, uid=name, annotations={keys.NODE_REGISTER: register}), status=ready
+        ObjectMeta(name=name, uid=name, annotations={keys.NODE_REGISTER: register}, **more),
+        status=ready,
     )
 
 
@@ -35,11 +36,13 @@ def allocations(start: int = 0, gpu: str = GPU_A) -> str:
     return encode_allocations([Reservation(0, 0, gpu, "1g.5gb", Placement(start, 1))])
 
 
-def bound(name: str, start: int = 0, text: str | None = None, **more) -> PodView:
+def bound(
+    name: str, start: int = 0, text: str | None = None, notes: dict[str, str] | None = None, **more
+) -> PodView:
     notes = {
         keys.POD_MIG_ALLOCATIONS: allocations(start) if text is None else text,
         keys.POD_BIND_TIME: "1767225600",
-    }
+    } | (notes or {})
     meta = ObjectMeta(name=name, namespace="team", uid=name, annotations=notes, **more)
     return PodView(meta, PodSpec(node_name="n1"))
 

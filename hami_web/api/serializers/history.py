@@ -18,13 +18,13 @@ class RefusalSerializer(serializers.ModelSerializer[Refusal]):
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """An alert; open while ``resolved_at`` is null."""
+    """An alert with who knows of it; its condition held last at ``seen_at``."""
 
     class Meta:
         model = Alert
         fields = (
-            *("id", "code", "subject", "namespace", "text"),
-            *("raised_at", "seen_at", "resolved_at"),
+            *("id", "code", "subject", "namespace", "text", "state", "raised_at", "seen_at"),
+            *("acknowledged_at", "acknowledged_by", "note", "resolved_at", "reopened"),
         )
 
 

@@ -12,7 +12,7 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
 
     class Meta:
         model = Node
-        fields = ("name", "closed", "doubts", "unschedulable", "changed_at")
+        fields = ("name", "closed", "doubts", "unschedulable", "other_owner", "changed_at")
 
 
 class BlockedSerializer(serializers.ModelSerializer[BlockedInterval]):

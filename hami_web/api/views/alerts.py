@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from hami_web.api.listing import ListView
-from hami_web.api.parameters import by_flag, by_text, by_time
+from hami_web.api.parameters import by_choice, by_flag, by_text, by_time
 from hami_web.api.serializers import history as shapes
-from hami_web.history.models import Alert
+from hami_web.history.models import Alert, AlertState
 
 
 class Alerts(ListView):
@@ -16,7 +16,9 @@ class Alerts(ListView):
     serializer_class = shapes.AlertSerializer
     filters = (
         *by_text("code"),
+        *by_text("subject"),
         *by_text("namespace"),
+        *by_choice("state", AlertState.values),
         by_flag("open", lambda rows, value: rows.filter(resolved_at__isnull=value)),
         *by_time("raised_at"),
     )

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand
 from hami_web.celery import app
 from hami_web.sync import progress
 from hami_web.sync.feed import Feed
+from hami_web.sync.signing import signing_keys
 from hami_web.sync.tasks import reconcile
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         if settings.CELERY_BROKER_URL == "filesystem://":
             (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
         stopped = threading.Event()
-        feed = Feed(settings.KUBECONFIG, settings.NAMESPACE)
+        feed = Feed(settings.KUBECONFIG, settings.NAMESPACE, keys=signing_keys())
         beat = Service(app, scheduler_cls=Scheduler)
         threads = (
             threading.Thread(target=beat.start, name="beat", daemon=True),
