@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
@@ -18,6 +19,7 @@ from hami_web.core.errors import CoreError
 from hami_web.extender import admission_wire, wire
 from hami_web.scheduling.admission import Admission
 from hami_web.scheduling.bind import BindOrder
+from hami_web.scheduling.decision_log import DecisionPage
 from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere
 from hami_web.scheduling.errors import BindError
 
@@ -26,6 +28,11 @@ FILTER_BODY_MAX = 256 * 1024 * 1024
 BIND_BODY_MAX = 64 * 1024
 ADMISSION_BODY_MAX = 8 * 1024 * 1024
 """Bytes; the API server limits an object to 3 MiB, and a review may hold two."""
+
+DECISIONS_MOST: Final = 1000
+"""Decisions of one answer."""
+DECISIONS_USUAL: Final = 200
+CURSOR_MAX: Final = 64
 
 View = Callable[[HttpRequest], HttpResponse]
 
@@ -36,6 +43,8 @@ class Scheduling(Protocol):
     def filter(self, pod: PodView, names: tuple[str, ...]) -> Fits | RefusedEverywhere: ...
 
     def bind(self, order: BindOrder) -> None: ...
+
+    def decisions_since(self, cursor: str, limit: int) -> DecisionPage: ...
 
     def not_ready_because(self) -> str | None: ...
 
@@ -63,6 +72,7 @@ class ExtenderViews:
             path("filter", _posted(self.filter)),
             path("bind", _posted(self.bind)),
             path("webhook", _posted(self.webhook)),
+            path("decisions", _got(self.decisions)),
             path("healthz", _got(self.healthz)),
             path("readyz", _got(self.readyz)),
         )
@@ -92,6 +102,17 @@ class ExtenderViews:
         review = admission_wire.decode_review(_body(request, ADMISSION_BODY_MAX))
         verdict = self._admission.review(review.call)
         return _json(admission_wire.encode_review(review, verdict))
+
+    def decisions(self, request: HttpRequest) -> HttpResponse:
+        """What was decided since a cursor, for whoever keeps it: ``?since=CURSOR&limit=200``."""
+        cursor = request.GET.get("since", "")
+        text = request.GET.get("limit", str(DECISIONS_USUAL))
+        limit = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+        if not 1 <= limit <= DECISIONS_MOST:
+            return _plain(400, f"limit: {text[:20]!r} is not allowed; allowed: 1…{DECISIONS_MOST}")
+        if not cursor.isascii() or len(cursor) > CURSOR_MAX:
+            return _plain(400, "since: not allowed; allowed: the cursor of an earlier answer")
+        return _json(msgspec.json.encode(self._scheduling.decisions_since(cursor, limit)))
 
     def healthz(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
         """The process answers."""

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from hami_web.scheduling.bind import Binder
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.decider import Decider
+from hami_web.scheduling.decision_log import DecisionLog
 from hami_web.scheduling.measures import BUCKETS_S, Durations
 from hami_web.scheduling.waiting import WaitingPods, Waker
 
@@ -52,6 +53,9 @@ class Measured(Protocol):
 
     @property
     def decider(self) -> Decider: ...
+
+    @property
+    def log(self) -> DecisionLog: ...
 
 
 class SchedulingCollector(Collector):
@@ -90,6 +94,11 @@ class SchedulingCollector(Collector):
         )
         woken.add_metric([], core.waker.woken)
         yield woken
+        yield CounterMetricFamily(
+            "hami_scheduler_decisions_dropped",
+            "Decisions that left the extender's memory before anyone read them.",
+            value=core.log.dropped,
+        )
         yield from _watches(core.reflectors)
 
     def describe(self) -> Iterable[Metric]:

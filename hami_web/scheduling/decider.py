@@ -12,6 +12,7 @@ from hami_web.cluster.views import PodView
 from hami_web.core.errors import CoreError, InvalidRequest
 from hami_web.core.request import PodRequest, parse_pod_request
 from hami_web.scheduling.bind import Binder, BindOrder
+from hami_web.scheduling.decision_log import DecisionLog, Outcome
 from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere, refused_everywhere
 from hami_web.scheduling.errors import BindError
 from hami_web.scheduling.events import EventReason, EventRecorder, Regarding
@@ -34,6 +35,7 @@ class Core:
     waiting: WaitingPods
     binder: Binder
     events: EventRecorder
+    log: DecisionLog
     not_ready_because: Callable[[], str | None]
 
 
@@ -67,7 +69,9 @@ class Decider:
                 return Fits(names)
             return self._filter(pod, request, names)
         except CoreError as error:
-            self._core.events.record(_about(pod), EventReason.FILTERING_FAILED, str(error))
+            about = _about(pod)
+            self._core.events.record(about, EventReason.FILTERING_FAILED, str(error))
+            self._core.log.add(Outcome.INVALID, about, str(error), code=error.code)
             raise
         finally:
             self.filter_durations.observe(self._clock() - began)
@@ -79,10 +83,13 @@ class Decider:
         try:
             self._core.binder.bind(order)
         except (BindError, ClusterError, CoreError) as error:
-            self._core.events.record(about, EventReason.BINDING_FAILED, str(error))
+            text, node = str(error), order.node
+            self._core.events.record(about, EventReason.BINDING_FAILED, text)
+            self._core.log.add(Outcome.BIND_FAILED, about, text, node=node, code=error.code)
             raise
         note = bound_note(order.node, order.pod)
         self._core.events.record(about, EventReason.BINDING_SUCCEED, note)
+        self._core.log.add(Outcome.BOUND, about, note, node=order.node)
 
     def hold_if_free(self, waiting: Waiting) -> bool:
         """Hold the devices of a Pod that waits, if they are free now."""
@@ -109,17 +116,20 @@ class Decider:
         self, pod: PodView, request: PodRequest, names: tuple[str, ...]
     ) -> Fits | RefusedEverywhere:
         core = self._core
+        about = _about(pod)
         version = core.state.version
         answer = core.state.filter(pod, request, names)
         if isinstance(answer, Held):
             core.waiting.drop(pod.uid)
             note = fit_note(answer.node, answer.hold.reservations)
-            core.events.record(_about(pod), EventReason.FILTERING_SUCCEED, note)
+            core.events.record(about, EventReason.FILTERING_SUCCEED, note)
+            core.log.add(Outcome.HELD, about, note, node=answer.node)
             return Fits((answer.node,))
         by_reason = nodes_by_reason(answer.details)
         note = refusal_note(len(names), by_reason)
         core.waiting.add(pod, names, note)
-        core.events.record(_about(pod), EventReason.FILTERING_FAILED, note)
+        core.events.record(about, EventReason.FILTERING_FAILED, note)
+        core.log.add(Outcome.REFUSED, about, note, refused=answer)
         self.rejections.update({word: len(nodes) for word, nodes in by_reason.items()})
         if core.state.version != version:
             # Something became free between the decision and the note that the Pod waits.

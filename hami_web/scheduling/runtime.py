@@ -24,7 +24,8 @@ from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.condensing import CondensedPods
 from hami_web.scheduling.decider import Core, Decider
-from hami_web.scheduling.decisions import Fits, RefusedEverywhere
+from hami_web.scheduling.decision_log import DecisionLog, DecisionPage
+from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere
 from hami_web.scheduling.events import EventRecorder
 from hami_web.scheduling.fence import FencedCluster
 from hami_web.scheduling.leadership import Election, Elector, Leadership, SoleProcess, Term
@@ -97,8 +98,16 @@ class Runtime:
             options=BindOptions(options.bind_wait_s, options.keys),
         )
         self.events = EventRecorder(client, options.instance)
+        self.log = DecisionLog()
         self.decider = Decider(
-            Core(self.state, self.waiting, self.binder, self.events, self.not_ready_because),
+            Core(
+                self.state,
+                self.waiting,
+                self.binder,
+                self.events,
+                self.log,
+                self.not_ready_because,
+            ),
             notice=self._notice,
         )
         self.waker = Waker(
@@ -194,6 +203,12 @@ class Runtime:
     def bind(self, order: BindOrder) -> None:
         """See :meth:`Decider.bind`."""
         self.decider.bind(order)
+
+    def decisions_since(self, cursor: str, limit: int) -> DecisionPage:
+        """See :meth:`DecisionLog.since`; raises NotReady on a replica that decides nothing."""
+        if self.leadership.term() is None:
+            raise NotReady("this replica stands by and decides nothing")
+        return self.log.since(cursor, limit)
 
     def _on_term(self, term: Term | None) -> None:
         """A term began or ended: what was held before it was for another's cluster."""

@@ -13,6 +13,7 @@ from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import parse_pod_request
 from hami_web.extender.views import ExtenderViews
 from hami_web.scheduling.admission import Admission
+from hami_web.scheduling.decision_log import DecisionLog
 from hami_web.scheduling.decisions import Fits, refused_everywhere
 from hami_web.scheduling.errors import NoHold
 from hami_web.scheduling.state import ClusterState, Held
@@ -35,6 +36,9 @@ class Core:
 
     def bind(self, order):
         raise NoHold(order.pod)
+
+    def decisions_since(self, cursor, limit):
+        return DecisionLog().since(cursor, limit)
 
     def not_ready_because(self):
         return None

@@ -36,6 +36,7 @@ def core():
         waiting=["a", "b"],
         waker=SimpleNamespace(woken=7),
         decider=SimpleNamespace(filter_durations=Durations(), rejections={"CardNotHealth": 3}),
+        log=SimpleNamespace(dropped=5),
     )
 
 

@@ -13,7 +13,9 @@ from hami_web.extender.server import ExtenderServer, ServerOptions
 class Command(BaseCommand):
     """Starts the server in this process; SIGTERM ends it."""
 
-    help = "Serve /filter, /bind, /webhook, /healthz, /readyz and /metrics until SIGTERM."
+    help = (
+        "Serve /filter, /bind, /webhook, /healthz, /readyz, /metrics and /decisions until SIGTERM."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
