@@ -87,7 +87,10 @@ class Ailments:
             return illness.reason if illness else ""
 
     def take(self, event: DriverEvent) -> None:
-        """An error was reported."""
+        """An error was reported, or a change of what the driver asks for."""
+        if event.recovery:
+            self._changed()
+            return
         kind = classify(event.xid)
         self._metrics.xids.labels(kind.value).inc()
         instance = event.gpu_instance_id

@@ -64,6 +64,7 @@ class Agent:
         self._lease = AgentLease(
             cluster, config.node_name, config.namespace, self.metrics, self.serving
         )
+        self._service.watch(self._lease.wake)
         survey = Survey(policy, config.sysfs, config.excluded_gpus)
         condition = NodeCondition(cluster, config.node_name)
         self._events = PodEvents(cluster, config.node_name, self.metrics)
@@ -77,14 +78,15 @@ class Agent:
     def stop(self) -> None:
         """Stop cleanly: Allocate calls in progress end, instances stay. Safe from any thread."""
         self._stop.set()
+        self._lease.wake()
         session = self._session
         if session is not None:
             session.wake()
 
     def serving(self) -> bool:
-        """True while the kubelet knows the agent and Allocate is served."""
-        registered = self._registration.registered.is_set()
-        return registered and self._service.serving and not self._stop.is_set()
+        """True while the kubelet follows the offer and Allocate is served."""
+        known = self._registration.registered.is_set() and self._service.followed
+        return known and self._service.serving and not self._stop.is_set()
 
     def problem(self) -> str:
         """Why the agent is not ready, or an empty text."""
@@ -92,6 +94,8 @@ class Agent:
             return self._problem
         if not self._registration.registered.is_set():
             return "not registered with the kubelet"
+        if not self._service.followed:
+            return "registered, and the kubelet does not follow the offered devices"
         return ""
 
     def run(self) -> None:

@@ -1,7 +1,7 @@
 """The Lease that says: this node's agent serves, so the node may be given new work.
 
-It is renewed while Allocate is served and the kubelet knows the agent; its holder is emptied as
-soon as one of the two ends, which closes the node at once (``hami_web.core.liveness``).
+It is renewed while Allocate is served and the kubelet follows what is offered; its holder is
+emptied as soon as one of the two ends, which closes the node at once (``hami_web.core.liveness``).
 """
 
 from __future__ import annotations
@@ -50,11 +50,18 @@ class AgentLease:
         self._held: bool | None = None
         self._due = 0.0
         self._complained = False
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """Look at once: ``serving`` may have changed. Safe from any thread."""
+        self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
         """Renew or release until told to stop; the last write releases."""
-        while not stop.wait(_LOOK_SECONDS):
+        while not stop.is_set():
             self.step(self._serving())
+            self._woken.wait(_LOOK_SECONDS)
+            self._woken.clear()
         self.step(serving=False)
 
     def step(self, serving: bool) -> None:  # noqa: FBT001, the only fact there is

@@ -22,6 +22,7 @@ from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances, other_owner
 from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedNode
+from node_agent.recovery import CODES
 from node_agent.survey import Reading, Survey
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Publisher:
         self._condition = condition
         self._metrics = metrics
         self._events = events
+        self._asked: frozenset[GpuProblem] = frozenset()
 
     def publish(self, sight: Sight) -> bool:
         """Returns False when the annotations could not be written and the pass must be repeated.
@@ -71,6 +73,7 @@ class Publisher:
                 raise
             return False
         reading = self._without_drift(reading, sight.drift)
+        self._tell_of_recovery(reading.discovered, sight.instances)
         # Records after the listing: an instance made in between has its record, and is not foreign.
         blocked = blocked_intervals(reading.live, sight.instances.records())
         self._metrics.show_blocked(blocked)
@@ -90,6 +93,17 @@ class Publisher:
             self._events.tell(pod, Reason.INSTANCE_LOST, f"{record.spec}: {_DRIFT}")
         gpus = {record.spec.gpu_uuid for record in taken}
         return reading.closed(gpus, f"an instance was {_DRIFT}; its Pod must be recreated", "Drift")
+
+    def _tell_of_recovery(self, discovered: Discovered, instances: InstanceManager) -> None:
+        """Say once, on the Pods of a GPU, what the driver asks to be done about it."""
+        asked = frozenset(p for p in discovered.problems if p.code in CODES)
+        new = {problem.subject: problem.reason for problem in asked - self._asked}
+        self._asked = asked
+        for record in instances.records():
+            if record.spec.gpu_uuid in new:
+                pod = PodReference(record.namespace, record.pod_name, record.owner.pod_uid)
+                note = f"{record.spec}: {new[record.spec.gpu_uuid]}"
+                self._events.tell(pod, Reason.GPU_ERROR, note)
 
     @staticmethod
     def _verdict(discovered: Discovered, node: ObservedNode | None) -> Verdict:

@@ -11,6 +11,7 @@ from node_agent.discovery import LOST, discover
 from node_agent.inventory import Discovered, GpuProblem
 from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, MigDriver
 from node_agent.policy import DevicePolicy
+from node_agent.recovery import recovery_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,18 @@ class Survey:
         live: list[LiveInstance] = []
         read: set[str] = set()
         for gpu in found.capability.gpus:
-            wrong = ailment(gpu.uuid)
-            code = "Unhealthy"
+            wrong = _ill(gpu, ailment) or recovery_problem(driver, gpu.uuid, gpu.index)
             try:
                 live.extend(driver.instances(gpu.uuid))
                 read.add(gpu.uuid)
             except DriverUnavailable:
                 raise
             except DriverError as error:
-                wrong, code = f"its instances cannot be read: {error}", "Unreadable"
-            gpus.append(replace(gpu, healthy=not wrong))
-            if wrong:
-                problems.append(GpuProblem(gpu.uuid, wrong, code))
+                text = f"its instances cannot be read: {error}"
+                wrong = GpuProblem(gpu.uuid, text, "Unreadable")
+            gpus.append(replace(gpu, healthy=wrong is None))
+            if wrong is not None:
+                problems.append(wrong)
         absent = self._absent(gpus, problems)
         problems = [
             p for p in problems if p.subject not in {f"GPU index {g.index}" for g in absent}
@@ -88,3 +89,8 @@ class Survey:
         return [
             replace(gpu, healthy=False) for gpu in self._known.values() if gpu.uuid not in settled
         ]
+
+
+def _ill(gpu: GpuCapability, ailment: Callable[[str], str]) -> GpuProblem | None:
+    wrong = ailment(gpu.uuid)
+    return GpuProblem(gpu.uuid, wrong, "Unhealthy") if wrong else None

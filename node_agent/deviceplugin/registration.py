@@ -1,13 +1,15 @@
 """Keeps the service registered with the kubelet, whatever the kubelet does to the sockets.
 
 A kubelet that restarts deletes every socket of the folder, so its socket's identity and our own
-socket's existence are looked at; either change means: serve anew, register anew.
+socket's existence are looked at; either change means: serve anew, register anew. So does a kubelet
+that stays and does not follow the offer: it asks no plugin again that it lost once.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +30,8 @@ _LOOK_SECONDS: Final = 0.25
 _BACKOFF_FIRST_SECONDS: Final = 0.25
 _BACKOFF_MOST_SECONDS: Final = 10.0
 _REGISTER_SECONDS: Final = 5.0
+_FOLLOW_SECONDS: Final = 5.0
+"""A kubelet that was registered with, or ended its stream, has so long to follow the offer."""
 _STOP_SECONDS: Final = 30.0
 _END_STREAMS_SECONDS: Final = 0.02
 _SERVER_THREADS: Final = 8
@@ -46,6 +50,7 @@ class KubeletRegistration:
         self._endpoint = f"hami-{resource.replace('/', '-')}.sock"
         self._server: grpc.Server | None = None
         self._registered_with: tuple[int, int] | None = None
+        self._followed_at = 0.0
         self.registered = threading.Event()
 
     @property
@@ -57,36 +62,54 @@ class KubeletRegistration:
         """Serve and register until told to stop, then stop serving after the calls in progress."""
         wait = _BACKOFF_FIRST_SECONDS
         while not stop.is_set():
+            kubelet = _identity(self._folder / _KUBELET_SOCKET)
             try:
-                self._look()
+                self._look(kubelet)
             except (grpc.RpcError, OSError, RuntimeError) as error:
                 self.registered.clear()
+                self._registered_with = None
                 self._metrics.registrations.labels("failed").inc()
                 logger.warning("registration with the kubelet failed: %s", _text(error))
-                stop.wait(wait)
+                self._back_off(kubelet, wait, stop)
                 wait = min(wait * 2, _BACKOFF_MOST_SECONDS)
             else:
                 wait = _BACKOFF_FIRST_SECONDS
                 stop.wait(_LOOK_SECONDS)
         self._stop_server()
 
-    def _look(self) -> None:
-        kubelet = _identity(self._folder / _KUBELET_SOCKET)
+    def _back_off(
+        self, kubelet: tuple[int, int] | None, seconds: float, stop: threading.Event
+    ) -> None:
+        """Wait before the next attempt; another kubelet has not refused anything yet."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not stop.wait(_LOOK_SECONDS):
+            if _identity(self._folder / _KUBELET_SOCKET) != kubelet:
+                return
+
+    def _look(self, kubelet: tuple[int, int] | None) -> None:
         if kubelet is None:
             self.registered.clear()
             self._registered_with = None
             return
         served = self._server is not None and _identity(self.socket) is not None
-        if served and kubelet == self._registered_with:
+        if served and kubelet == self._registered_with and self._is_followed():
             return
         self.registered.clear()
         self._stop_server()
         self._start_server()
         self._register()
         self._registered_with = kubelet
+        self._followed_at = time.monotonic()
         self.registered.set()
         self._metrics.registrations.labels("success").inc()
         logger.info("registered with the kubelet as %s on %s", self._resource, self._endpoint)
+
+    def _is_followed(self) -> bool:
+        """False once the kubelet has not followed the offer for too long."""
+        now = time.monotonic()
+        if self._service.followed:
+            self._followed_at = now
+        return now - self._followed_at < _FOLLOW_SECONDS
 
     def _start_server(self) -> None:
         self.socket.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Final, NoReturn, Protocol
@@ -54,29 +54,47 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         self._work_mutex = threading.Lock()
         self._running: set[Future[Allocated]] = set()
         self._stream = 0
+        self._followed = 0
         self._stream_mutex = threading.Lock()
+        self._changed: Callable[[], None] = _nobody
 
     @property
     def serving(self) -> bool:
         """True while Allocate is served."""
         return self._allocator is not None
 
+    @property
+    def followed(self) -> bool:
+        """True while the kubelet has the offer and keeps its stream open.
+
+        The kernel closes the stream of a kubelet that dies, long before its socket is replaced.
+        """
+        return self._followed != 0
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call ``changed``, on any thread, when ``serving`` or ``followed`` may have changed."""
+        self._changed = changed
+
     def serve_with(self, allocator: Allocates) -> None:
         """Begin to serve Allocate; before this it is refused as not ready."""
         with self._work_mutex:
             self._allocator = allocator
+        self._changed()
 
     def refuse(self) -> None:
         """Refuse Allocate again, and wait for the calls in progress, which still need NVML."""
         with self._work_mutex:
             self._allocator = None
             running = tuple(self._running)
+        self._changed()
         wait(running, self._allocate_seconds + _ANSWER_SLACK_SECONDS)
 
     def end_streams(self) -> None:
         """End every ListAndWatch stream, before the server around it stops."""
         with self._stream_mutex:
             self._stream += 1
+            self._followed = 0
+        self._changed()
         self._inventory.wake()
 
     def close(self) -> None:
@@ -99,6 +117,7 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         with self._stream_mutex:
             self._stream += 1
             mine = self._stream
+        context.add_callback(lambda: self._left(mine))
         sent = -1
         while context.is_active():
             number, devices = self._inventory.devices(sent, _STREAM_WAIT_SECONDS)
@@ -107,6 +126,22 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
             if number != sent:
                 sent = number
                 yield api.ListAndWatchResponse(devices=[_device(item) for item in devices])
+                self._reached(mine, context)
+
+    def _reached(self, stream: int, context: grpc.ServicerContext) -> None:
+        """The offer left on this stream. One that ended meanwhile was reported, or will be."""
+        with self._stream_mutex:
+            if stream != self._stream or self._followed == stream or not context.is_active():
+                return
+            self._followed = stream
+        self._changed()
+
+    def _left(self, stream: int) -> None:
+        with self._stream_mutex:
+            if self._followed != stream:
+                return
+            self._followed = 0
+        self._changed()
 
     def PreStartContainer(  # noqa: N802, the wire's name
         self, request: api.PreStartContainerRequest, context: grpc.ServicerContext
@@ -173,6 +208,10 @@ class DevicePluginService(api_grpc.DevicePluginServicer):
         logger.warning("Allocate refused: %s", error)
         self._metrics.allocations.labels(type(error).__name__).inc()
         context.abort(status_of(error), text_of(error))
+
+
+def _nobody() -> None:
+    """Nobody asked to be told."""
 
 
 def _answer(grant: Grant) -> api.ContainerAllocateResponse:

@@ -41,6 +41,7 @@ _LEAST_ROOM = 16
 GI_PROFILE_NUMBERS = range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT)
 CI_PROFILE_NUMBERS = range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT)
 SHARED_ENGINES: int = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
+FIELD_RECOVERY_ACTION: int = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 ANY_INSTANCE: int = pynvml.NVML_GPU_INSTANCE_ID_ANY
 
 _ERRORS: dict[int, type[DriverError]] = {
@@ -69,7 +70,7 @@ class ErrorCounts:
     wait for events that none ended.
     """
 
-    _PROBES = ("ProfileInfo", "GetMigMode", "GetVirtualizationMode")
+    _PROBES = ("ProfileInfo", "GetMigMode", "GetVirtualizationMode", "GetFieldValues")
     _NO = frozenset(
         {NvmlCode.NOT_SUPPORTED, NvmlCode.INVALID_ARGUMENT, NvmlCode.FUNCTION_NOT_FOUND}
     )
@@ -169,6 +170,17 @@ class NvmlSession:
                 function,
                 f"the NVML session belongs to process {self._pid}; a forked process opens its own",
             )
+
+
+def field_value(device: Any, field: int) -> int:
+    """One field of type unsigned int; its own return code counts like that of a call."""
+    function = "nvmlDeviceGetFieldValues"
+    (found,) = call_nvml(function, device, [field])
+    code = int(found.nvmlReturn)
+    if code == NvmlCode.SUCCESS:
+        return int(found.value.uiVal)
+    ERRORS.add(function, code)
+    raise driver_error(code, function)
 
 
 def possible_placements(device: Any, profile_id: int) -> tuple[Placement, ...]:

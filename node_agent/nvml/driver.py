@@ -21,6 +21,7 @@ from node_agent.nvml.ports import (
     LiveComputeInstance,
     LiveInstance,
     MigModeChange,
+    RecoveryAction,
 )
 from node_agent.nvml.profiles import usable_profiles, whole_compute_profile
 from node_agent.nvml.reading import (
@@ -33,6 +34,7 @@ from node_agent.nvml.reading import (
     read_compute_instance,
     read_gpu,
     read_processes,
+    read_recovery_action,
 )
 
 logger = logging.getLogger(__name__)
@@ -142,6 +144,10 @@ class PynvmlDriver:
     def guest(self, uuid: str) -> Guest:
         with self._session.use("guest"):
             return guest_of(device_handle(uuid))
+
+    def recovery_action(self, uuid: str) -> RecoveryAction | None:
+        with self._session.use("recovery_action"):
+            return read_recovery_action(device_handle(uuid))
 
     def events(self, uuids: Sequence[str]) -> NvmlEvents:
         return NvmlEvents(self._session, uuids)

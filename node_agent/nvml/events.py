@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 _DOUBLE_BIT_ECC: Final = 0x2
 _XID_CRITICAL: Final = 0x8
-_WANTED: Final = _DOUBLE_BIT_ECC | _XID_CRITICAL
+_RECOVERY_ACTION: Final = 0x8000
+_WANTED: Final = _DOUBLE_BIT_ECC | _XID_CRITICAL | _RECOVERY_ACTION
 
 
 class NvmlEvents:
@@ -47,6 +48,7 @@ class NvmlEvents:
                 int(data.eventData) if data.eventType == _XID_CRITICAL else 0,
                 _known(data.gpuInstanceId),
                 _known(data.computeInstanceId),
+                recovery=data.eventType == _RECOVERY_ACTION,
             )
 
     def close(self) -> None:

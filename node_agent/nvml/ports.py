@@ -117,17 +117,36 @@ class Guest(IntEnum):
     HOST_VSGA = 4
 
 
+class RecoveryAction(IntEnum):
+    """What the driver asks people to do so that a GPU works again.
+
+    NVML's numbers (nvml.h, ``nvmlDeviceGpuRecoveryAction_t``); ``OTHER`` stands for later ones.
+    """
+
+    OTHER = -1
+    NONE = 0
+    GPU_RESET = 1
+    NODE_REBOOT = 2
+    DRAIN_P2P = 3
+    DRAIN_AND_RESET = 4
+    RECOVER_IMEX_DOMAIN = 5
+    BUS_RESET = 6
+    SYSTEM_REBOOT = 7
+
+
 @dataclass(frozen=True, slots=True)
 class DriverEvent:
     """An error that the driver reported; the ids are None where it blames the whole GPU.
 
     ``xid`` is NVIDIA's number of the error, 0 for an uncorrectable memory error (ECC) without one.
+    ``recovery`` is no error: what :meth:`MigDriver.recovery_action` says has changed.
     """
 
     gpu_uuid: str
     xid: int
     gpu_instance_id: int | None
     compute_instance_id: int | None
+    recovery: bool = False
 
 
 class DriverEvents(Protocol):
@@ -227,6 +246,9 @@ class MigDriver(Protocol):
 
     def guest(self, uuid: str) -> Guest:
         """Whether the GPU is passed through to a virtual machine, or a share of a host's GPU."""
+
+    def recovery_action(self, uuid: str) -> RecoveryAction | None:
+        """What the driver asks to be done about the GPU; None where the driver cannot tell."""
 
     def events(self, uuids: Sequence[str]) -> DriverEvents:
         """Follow the errors of these GPUs; those that cannot report any are left out."""

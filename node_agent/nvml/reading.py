@@ -22,6 +22,7 @@ from node_agent.nvml.ports import (
     Guest,
     LiveComputeInstance,
     LiveInstance,
+    RecoveryAction,
 )
 from node_agent.nvml.profiles import MIB, ReportedProfile, compute_profiles, reported_profiles
 
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _LISTING_ATTEMPTS = 3
 _PROCESS_LIST_ATTEMPTS = 5
+_RECOVERY_ACTIONS = frozenset(RecoveryAction)
 _MPS_LIST = "nvmlDeviceGetMPSComputeRunningProcesses_v3"
 _PROCESS_LISTS = (
     "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -88,6 +90,15 @@ def guest_of(device: Any) -> Guest:
         return Guest(int(call_nvml("nvmlDeviceGetVirtualizationMode", device)))
     except (DriverNotSupported, ValueError):
         return Guest.BARE_METAL
+
+
+def read_recovery_action(device: Any) -> RecoveryAction | None:
+    """None for a driver from before the field, or a GPU without it."""
+    try:
+        number = binding.field_value(device, binding.FIELD_RECOVERY_ACTION)
+    except (DriverNotSupported, DriverInvalidArgument):
+        return None
+    return RecoveryAction(number) if number in _RECOVERY_ACTIONS else RecoveryAction.OTHER
 
 
 def _total_memory_mib(device: Any) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hami_web.core.reasons import Reason
+from node_agent import podevents, recovery
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -64,3 +67,31 @@ def test_every_decision_record_is_in_the_index_and_has_its_sections() -> None:
 def test_every_reason_has_a_row_that_says_what_to_do(reason: Reason) -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     assert re.search(rf"^\| `{re.escape(reason)}` \| .+ \| .+ \|$", text, re.MULTILINE)
+
+
+CAUSE_POSITION = {"GpuProblem": 2, "Verdict": 1, "_NotOffered": 0}
+"""Where the word for the node's condition stands among the arguments of a call."""
+
+
+def causes() -> Iterator[str]:
+    """Words that the agent puts into the node's condition, as its code spells them."""
+    for path in (ROOT / "node_agent").glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                position = CAUSE_POSITION.get(call.func.id, len(call.args))
+                for argument in call.args[position : position + 1]:
+                    if isinstance(argument, ast.Constant):
+                        yield str(argument.value)
+    yield from recovery.CODES
+    yield from ("MigModeOff", "MigModePending", "MigModeEnding", "NoDriver", "NoGpu", "OtherOwner")
+    yield from ("AllGpusOffered", "SomeGpusNotOffered", "Unhealthy", "Drift")
+
+
+@pytest.mark.parametrize("word", sorted({*causes(), *podevents.Reason}))
+def test_every_word_of_the_agent_is_explained(word: str) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    assert re.search(rf"^\|[^|]*`{word}`", text, re.MULTILINE)
+
+
+def test_the_words_are_found_in_the_code() -> None:
+    assert {"NotListed", "Lost", "Unreadable", "AgentStopped", "ResetNeeded"} <= {*causes()}

@@ -199,6 +199,12 @@ class Lab:
             )
         file.write_text(str(self._api_server.pid))
 
+    def kill_kubelet(self) -> None:
+        """Without a word; ``restart_kubelet`` brings another one."""
+        pid = int((self.directory / "pid" / "kubelet").read_text())
+        os.kill(pid, signal.SIGKILL)
+        wait_until("it is dead", lambda: not Path(f"/proc/{pid}/cmdline").read_bytes())
+
     def restart_kubelet(self) -> None:
         subprocess.run([self.directory / "restart-kubelet"], check=True, timeout=60)
 

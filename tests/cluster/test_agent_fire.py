@@ -112,6 +112,19 @@ def test_the_lease_and_the_condition_follow_the_agent(lab: Lab) -> None:
     wait_until("the condition is true again", lambda: condition().status == "True", 30)
 
 
+def test_no_pod_is_bound_to_a_node_whose_kubelet_is_dead_or_has_no_devices_yet(lab: Lab) -> None:
+    """A kubelet fails what it finds bound before it has devices, and nothing makes it anew."""
+    wait_until("the Lease is held", lambda: holder() == NODE, 30)
+    for number in range(3):
+        lab.kill_kubelet()
+        wait_until("the node is closed", lambda: holder() == "", 2)
+        pods.create(f"waits-{number}", Want())
+        assert "NodeCapabilityStale" in pods.unschedulable(f"waits-{number}")
+        lab.restart_kubelet()
+        pods.running(f"waits-{number}", 90)
+        pods.delete(f"waits-{number}", grace=0)
+
+
 def test_kills_of_the_agent_during_a_burst_cost_no_instance_and_share_none(lab: Lab) -> None:
     with deployment("burst", 10):
         for _number in range(4):

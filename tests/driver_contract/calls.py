@@ -19,5 +19,6 @@ CALLS: dict[str, Callable[[MigDriver, str], object]] = {
     "processes": lambda driver, gpu: driver.processes(gpu),
     "enable_mig_mode": lambda driver, gpu: driver.enable_mig_mode(gpu),
     "guest": lambda driver, gpu: driver.guest(gpu),
+    "recovery_action": lambda driver, gpu: driver.recovery_action(gpu),
     "remaining_capacity": lambda driver, gpu: driver.remaining_capacity(gpu, 19),
 }

@@ -105,7 +105,7 @@ def test_a_lost_gpu_is_said_to_be_lost(node, driver, gpu, method):
 
 @pytest.mark.parametrize(
     "method",
-    sorted(set(CALLS) - {"gpus", "gpu", "guest", "remaining_capacity"}),
+    sorted(set(CALLS) - {"gpus", "gpu", "guest", "recovery_action", "remaining_capacity"}),
 )
 def test_without_privilege_permission_is_missing(node, driver, gpu, method):
     node.set_options(permission="user")

@@ -56,6 +56,17 @@ def test_events_of_siblings_are_told_apart(
     assert [each and each.gpu_instance_id for each in found] == made
 
 
+def test_a_change_of_what_the_driver_asks_for_is_no_error(
+    node: SimulatedNode, events: DriverEvents, gpu: str
+) -> None:
+    node.set_recovery_action(gpu, "drain-p2p")
+    found = events.wait(SHORT)
+    assert found is not None
+    assert (found.gpu_uuid, found.recovery, found.gpu_instance_id) == (gpu, True, None)
+    node.xid(gpu, 79)
+    assert events.wait(SHORT) == DriverEvent(gpu, 79, None, None)
+
+
 def test_a_lost_gpu_ends_the_wait(node: SimulatedNode, events: DriverEvents, gpu: str) -> None:
     node.lose_gpu(gpu)
     with pytest.raises(DriverGpuLost):

@@ -10,7 +10,12 @@ import re
 import pytest
 
 from node_agent.nvml.driver import PynvmlDriver
-from node_agent.nvml.ports import DriverError, DriverNotSupported, DriverUnavailable
+from node_agent.nvml.ports import (
+    DriverError,
+    DriverNotSupported,
+    DriverUnavailable,
+    RecoveryAction,
+)
 from node_agent.nvml.simulated import GpuSpec
 
 BUS_ID = re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
@@ -50,6 +55,12 @@ def test_gpus_are_listed_by_index_with_their_facts(reader):
         assert BUS_ID.fullmatch(each.pci_bus_id)
         assert each.memory_mib > 1024
         assert reader.gpu(each.uuid) == each
+
+
+def test_what_the_driver_asks_for_is_an_action_or_unknown(reader):
+    for each in reader.gpus():
+        asked = reader.recovery_action(each.uuid)
+        assert asked is None or isinstance(asked, RecoveryAction)
 
 
 def test_profiles_are_named_and_fit_the_gpu(reader, capable):

@@ -1,7 +1,11 @@
-"""A kubelet's side of the device-plugin API, for one plugin."""
+"""A kubelet's side of the device-plugin API, for one plugin.
+
+``python -m tests.node_agent.kubelet FOLDER`` is one that can be killed.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -41,6 +45,10 @@ class Kubelet(api_grpc.RegistrationServicer):
         for socket in self.folder.glob("*.sock"):
             socket.unlink(missing_ok=True)
         self.devices = ()
+
+    def forget_the_plugin(self) -> None:
+        """Lose the stream of the plugin and stay, as after an error of its connection."""
+        self._close_channel()
 
     def Register(self, request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:  # noqa: N802
         self._close_channel()
@@ -93,3 +101,8 @@ class Kubelet(api_grpc.RegistrationServicer):
         for thread in self._streams:
             thread.join(5)
         self._streams.clear()
+
+
+if __name__ == "__main__":
+    Kubelet(Path(sys.argv[1])).start()
+    threading.Event().wait()

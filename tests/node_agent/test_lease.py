@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from hami_web.core import liveness
 from hami_web.simulator.faults import RequestMatch
 from node_agent import lease
+from node_agent.deviceplugin import registration
 from tests.node_agent.lab import NODE, Lab, wait_until
 
 
@@ -42,6 +48,49 @@ def test_a_node_whose_kubelet_is_away_is_closed_until_it_is_back(lab: Lab) -> No
         lab.kubelet.stop()
         wait_until(lambda: lab.lease_holder() == "", "released")
         lab.kubelet.start()
+        wait_until(lambda: lab.lease_holder() == NODE, "held again")
+
+
+@contextmanager
+def killable_kubelet(lab: Lab) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "tests.node_agent.kubelet", str(lab.kubelet.folder)]
+    process = subprocess.Popen(command, env=os.environ)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_the_death_of_the_kubelet_closes_the_node_though_its_socket_stays(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither socket changes before another kubelet starts; only the stream tells."""
+    monkeypatch.setattr(lease, "_LOOK_SECONDS", 30.0)
+    monkeypatch.setattr(registration, "_FOLLOW_SECONDS", 0.5)
+    lab.kubelet.stop()
+    with lab.starting_agent() as agent, killable_kubelet(lab) as kubelet:
+        wait_until(lambda: lab.lease_holder() == NODE, "held")
+        socket = (lab.kubelet.folder / "kubelet.sock").stat()
+        kubelet.kill()
+        wait_until(lambda: lab.lease_holder() == "", "emptied at once", 5)
+        assert (lab.kubelet.folder / "kubelet.sock").stat().st_ino == socket.st_ino
+        failed = agent.metrics.registrations.labels("failed")
+        wait_until(lambda: failed._value.get() > 3, "asked in vain")
+        lab.kubelet.start()
+        wait_until(lambda: lab.lease_holder() == NODE, "held for the next one", 5)
+
+
+def test_a_kubelet_that_lost_the_plugin_is_registered_with_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "_FOLLOW_SECONDS", 0.5)
+    with lab.agent() as agent:
+        wait_until(lambda: lab.lease_holder() == NODE, "held")
+        lab.kubelet.forget_the_plugin()
+        wait_until(lambda: lab.lease_holder() == "", "emptied")
+        assert agent.problem()
+        wait_until(lambda: len(lab.kubelet.registrations) == 2, "registered again")
         wait_until(lambda: lab.lease_holder() == NODE, "held again")
 
 

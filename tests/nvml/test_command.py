@@ -125,6 +125,8 @@ def test_switches_and_events_reach_the_state(run, node):
     run("xid", "--gpu", "0", "--xid", "79")
     assert (node.state().options.permission, node.state().options.uuids) == ("user", "random")
     assert [each.value for each in node.state().events] == [79]
+    run("recovery", "--gpu", "1", "node-reboot")
+    assert [gpu.recovery_action for gpu in node.state().gpus] == [0, 2]
     run("reload-driver")
     assert node.driver_load() == 2
 
@@ -188,7 +190,9 @@ def test_it_runs_as_a_module(node):
 def test_every_switch_can_be_set(run, node):
     arguments = ["--profile-info-needs-mig", "on", "--ampere-auto-reset", "off"]
     run("set", *arguments, "--stale-parent-handles", "on", "--hidden-symbols", "nvmlInit_v2")
+    run("set", "--recovery-field", "unknown")
     options = node.state().options
+    assert options.recovery_field == "unknown"
     assert (options.profile_info_needs_mig, options.ampere_auto_reset) == (True, False)
     assert (options.stale_parent_handles, options.hidden_symbols) == (True, ["nvmlInit_v2"])
 

@@ -39,6 +39,8 @@ def code_of(session, call, *arguments):
         (layout.ProcessInfo, "c_nvmlProcessInfo_v3_t"),
         (layout.PciInfo, "nvmlPciInfo_t"),
         (layout.EventData, "c_nvmlEventData_t"),
+        (layout.Value, "c_nvmlValue_t"),
+        (layout.FieldValue, "c_nvmlFieldValue_t"),
     ],
 )
 def test_layouts_agree_with_pynvml_byte_for_byte(session, ours, theirs):
@@ -313,6 +315,18 @@ def test_a_mig_device_has_no_persistence_mode(node, session):
 
 def test_a_uuid_of_neither_kind_is_invalid(session):
     assert code_of(session, session.nvmlDeviceGetHandleByUUID, "CPU-1") == 2
+
+
+def test_a_field_that_is_not_known_has_a_code_of_its_own(node, session, device):
+    node.set_recovery_action(0, "drain-p2p")
+    asked = [session.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, session.NVML_FI_DEV_RESET_STATUS]
+    action, status = session.nvmlDeviceGetFieldValues(device, asked)
+    assert (action.nvmlReturn, action.value.uiVal) == (
+        0,
+        session.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P,
+    )
+    assert action.valueType == session.NVML_VALUE_TYPE_UNSIGNED_INT
+    assert status.nvmlReturn == session.NVML_ERROR_NOT_SUPPORTED
 
 
 def test_an_index_past_the_last_gpu_is_invalid(session):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from node_agent.nvml.codes import NvmlCode
+from node_agent.nvml.simulated.arguments import Result, add_gpu
+from node_agent.nvml.simulated.disturbances import add_disturbances
 from node_agent.nvml.simulated.listings import LISTINGS
 from node_agent.nvml.simulated.lookups import GpuSpec
 from node_agent.nvml.simulated.node import SimulatedNode
@@ -19,14 +21,13 @@ from node_agent.nvml.simulated.state import (
     PERMISSIONS,
     PERSISTENCE_DAEMON,
     PROCESS_KINDS,
+    RECOVERY_FIELDS,
     UUID_MODES,
-    Fault,
     SimulatorError,
 )
 
 BAD_INPUT = 2
 _SWITCHES = ("profile_info_needs_mig", "stale_parent_handles", "ampere_auto_reset")
-Result = dict[str, str | int | list[str] | None]
 Verb = Callable[[SimulatedNode, argparse.Namespace], Result]
 
 
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, (_, text) in LISTINGS.items():
         verbs.add_parser(name, help=text)
-    for add in (_add_creation, _add_instances, _add_clients, _add_lifecycle, _add_faults):
+    for add in (_add_creation, _add_instances, _add_clients, _add_lifecycle, add_disturbances):
         add(verbs)
     for verb in verbs.choices.values():
         # Also after the verb, where people write it; SUPPRESS keeps what stood before it.
@@ -85,6 +86,7 @@ def _add_creation(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     option.add_argument("--permission", choices=PERMISSIONS)
     option.add_argument("--driver", choices=DRIVER_STATES)
     option.add_argument("--uuids", choices=UUID_MODES)
+    option.add_argument("--recovery-field", choices=RECOVERY_FIELDS)
     for name in _SWITCHES:
         option.add_argument(f"--{name.replace('_', '-')}", choices=("on", "off"))
     option.add_argument("--hidden-symbols", nargs="*", metavar="FUNCTION", help="none: show all")
@@ -109,7 +111,8 @@ def _create_node(node: SimulatedNode, options: argparse.Namespace) -> Result:
 
 
 def _set(node: SimulatedNode, options: argparse.Namespace) -> Result:
-    names = ("permission", "driver", "uuids", "hidden_symbols", *_SWITCHES)
+    words = ("permission", "driver", "uuids", "recovery_field")
+    names = (*words, "hidden_symbols", *_SWITCHES)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     if not given:
         allowed = ", ".join(f"--{name.replace('_', '-')}" for name in names)
@@ -122,13 +125,13 @@ def _set(node: SimulatedNode, options: argparse.Namespace) -> Result:
 
 def _add_instances(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     create = verbs.add_parser("create", help="make an instance, as another program would")
-    _add_gpu(create)
+    add_gpu(create)
     create.add_argument("--profile", required=True, help="name, as 1g.5gb")
     create.add_argument("--start", type=int, help="memory slice; default: the driver chooses")
     create.add_argument("--no-ci", action="store_true", help="without a compute instance")
     create.set_defaults(run=_create)
     destroy = verbs.add_parser("destroy", help="destroy an instance, as another program would")
-    _add_gpu(destroy)
+    add_gpu(destroy)
     destroy.add_argument("--gi", type=int, required=True)
     destroy.set_defaults(run=_destroy)
 
@@ -152,7 +155,7 @@ def _destroy(node: SimulatedNode, options: argparse.Namespace) -> Result:
 
 def _add_clients(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     attach = verbs.add_parser("attach", help="a process or leaked descriptor takes hold")
-    _add_gpu(attach)
+    add_gpu(attach)
     attach.add_argument("--gi", type=int, help="GPU instance; default: the whole GPU")
     attach.add_argument("--ci", type=int, help="default: 0 with --gi, none for leaked")
     attach.add_argument("--kind", choices=PROCESS_KINDS, default="compute")
@@ -162,7 +165,7 @@ def _add_clients(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     detach.add_argument("--pid", type=int, required=True)
     detach.set_defaults(run=_detach)
     client = verbs.add_parser("client", help="a client that blocks mode changes")
-    _add_gpu(client)
+    add_gpu(client)
     client.add_argument("--name", default=PERSISTENCE_DAEMON)
     client.add_argument("--clear", action="store_true", help="remove all clients of the GPU")
     client.set_defaults(run=_client)
@@ -190,26 +193,20 @@ def _client(node: SimulatedNode, options: argparse.Namespace) -> Result:
 
 def _add_lifecycle(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     mode = verbs.add_parser("mig", help="set the MIG mode")
-    _add_gpu(mode)
+    add_gpu(mode)
     mode.add_argument("mode", choices=("on", "off"))
     mode.set_defaults(run=_mode)
     lose = verbs.add_parser("lose-gpu", help="a GPU falls off the bus")
-    _add_gpu(lose)
+    add_gpu(lose)
     lose.set_defaults(run=_lose)
     reset = verbs.add_parser("reset", help="reset a GPU: its instances go")
-    _add_gpu(reset)
+    add_gpu(reset)
     reset.set_defaults(run=_reset)
     reload_driver = verbs.add_parser("reload-driver", help="all instances and sessions go")
     reload_driver.set_defaults(run=_reload)
     reboot = verbs.add_parser("reboot", help="as reload-driver, with a new boot id")
     reboot.add_argument("--order", type=int, nargs="+", help="old GPU indexes in their new order")
     reboot.set_defaults(run=_reboot)
-    xid = verbs.add_parser("xid", help="an Xid error occurs")
-    _add_gpu(xid)
-    xid.add_argument("--xid", type=int, required=True)
-    xid.add_argument("--gi", type=int, help="default: the whole GPU")
-    xid.add_argument("--ci", type=int, default=0)
-    xid.set_defaults(run=_xid)
 
 
 def _mode(node: SimulatedNode, options: argparse.Namespace) -> Result:
@@ -235,62 +232,3 @@ def _reload(node: SimulatedNode, _options: argparse.Namespace) -> Result:
 def _reboot(node: SimulatedNode, options: argparse.Namespace) -> Result:
     node.reboot(options.order)
     return {"boot_id": node.boot_id()}
-
-
-def _xid(node: SimulatedNode, options: argparse.Namespace) -> Result:
-    node.xid(options.gpu, options.xid, options.gi, options.ci)
-    return {"xid": options.xid}
-
-
-def _add_faults(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    fault = verbs.add_parser("fault", help="disturb the next calls of an NVML function")
-    fault.add_argument("--function", required=True, help="nvmlGpuInstanceDestroy, or * for any")
-    fault.add_argument("--code", help="what they return: a name as IN_USE, or a number")
-    fault.add_argument("--times", type=int, default=1, help="-1: until cleared")
-    fault.add_argument("--skip", type=int, default=0, help="so many calls pass untouched first")
-    fault.add_argument("--effect", action="store_true", help="do the work, then return the code")
-    fault.add_argument("--kill", choices=("before", "after"), help="the calling process dies")
-    fault.add_argument("--latency", type=float, default=0.0, help="seconds")
-    fault.add_argument("--gpu", type=_gpu_name, help="only on this GPU")
-    fault.set_defaults(run=_fault)
-    clear = verbs.add_parser("clear-faults", help="remove all faults")
-    clear.set_defaults(run=_clear_faults)
-
-
-def _fault(node: SimulatedNode, options: argparse.Namespace) -> Result:
-    node.add_fault(
-        Fault(
-            options.function,
-            code=None if options.code is None else _code(options.code),
-            times=options.times,
-            skip=options.skip,
-            effect=options.effect,
-            kill=options.kill or "",
-            latency_s=options.latency,
-            gpu_uuid="" if options.gpu is None else node.gpu(options.gpu).uuid,
-        )
-    )
-    return {"faults": len(node.state().faults)}
-
-
-def _clear_faults(node: SimulatedNode, _options: argparse.Namespace) -> Result:
-    node.clear_faults()
-    return {"faults": 0}
-
-
-def _code(text: str) -> int:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        return NvmlCode[text.upper()]
-    except KeyError:
-        names = ", ".join(each.name for each in NvmlCode)
-        raise SimulatorError(f"code: {text!r} is not known; allowed: a number, {names}") from None
-
-
-def _add_gpu(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gpu", type=_gpu_name, required=True, help="index or UUID")
-
-
-def _gpu_name(text: str) -> int | str:
-    return int(text) if text.isdigit() else text

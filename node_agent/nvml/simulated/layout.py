@@ -183,6 +183,34 @@ class EventData(ctypes.Structure):
     ]
 
 
+class Value(ctypes.Union):
+    """``nvmlValue_t``."""
+
+    _fields_ = [
+        ("dVal", ctypes.c_double),
+        ("uiVal", c_uint),
+        ("ulVal", ctypes.c_ulong),
+        ("ullVal", c_ulonglong),
+        ("sllVal", ctypes.c_longlong),
+        ("siVal", ctypes.c_int),
+        ("usVal", ctypes.c_ushort),
+    ]
+
+
+class FieldValue(ctypes.Structure):
+    """``nvmlFieldValue_t``."""
+
+    _fields_ = [
+        ("fieldId", ctypes.c_uint32),
+        ("scopeId", ctypes.c_uint32),
+        ("timestamp", ctypes.c_int64),
+        ("latencyUsec", ctypes.c_int64),
+        ("valueType", ctypes.c_int),
+        ("nvmlReturn", ctypes.c_int),
+        ("value", Value),
+    ]
+
+
 def struct_version(kind: type[ctypes.Structure], version: int) -> int:
     """The number that nvml.h's ``NVML_STRUCT_VERSION`` gives: size and version in one."""
     return ctypes.sizeof(kind) | version << 24

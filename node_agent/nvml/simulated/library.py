@@ -15,6 +15,7 @@ from node_agent.nvml.simulated import (  # noqa: F401  (importing them registers
     compute_symbols,
     device_symbols,
     event_symbols,
+    field_symbols,
     instance_symbols,
     usage_symbols,
 )

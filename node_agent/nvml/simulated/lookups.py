@@ -18,6 +18,7 @@ from node_agent.nvml.simulated.state import (
     KILL_POINTS,
     MEMORY_FIGURES,
     PERMISSIONS,
+    RECOVERY_FIELDS,
     UUID_MODES,
     Fault,
     Gpu,
@@ -28,7 +29,12 @@ from node_agent.nvml.simulated.state import (
 )
 
 MAX_CODE = 999
-_OPTION_WORDS = {"permission": PERMISSIONS, "driver": DRIVER_STATES, "uuids": UUID_MODES}
+_OPTION_WORDS = {
+    "permission": PERMISSIONS,
+    "driver": DRIVER_STATES,
+    "uuids": UUID_MODES,
+    "recovery_field": RECOVERY_FIELDS,
+}
 
 
 @dataclass(frozen=True, slots=True)

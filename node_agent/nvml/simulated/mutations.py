@@ -19,6 +19,7 @@ from node_agent.nvml.simulated.state import (
 )
 
 EVENT_XID = 0x8
+EVENT_RECOVERY_ACTION = 0x8000
 EVENTS_KEPT = 256
 FIRST_HOPPER = 9
 
@@ -135,6 +136,7 @@ def set_mig_mode(node: Node, gpu: Gpu, *, wanted: bool) -> int:
 
 def reset_gpu(gpu: Gpu) -> None:
     """Instances go. Ampere takes over the pending mode, later architectures lose the mode."""
+    gpu.recovery_action = 0
     gpu.instances.clear()
     gpu.processes.clear()
     gpu.attach += 1

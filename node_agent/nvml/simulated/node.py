@@ -23,6 +23,7 @@ from node_agent.nvml.simulated.lookups import (
 from node_agent.nvml.simulated.state import (
     PERSISTENCE_DAEMON,
     PROCESS_KINDS,
+    RECOVERY_ACTIONS,
     ComputeInstance,
     Fault,
     Gpu,
@@ -181,6 +182,15 @@ class SimulatedNode:
         with self._store.change() as node:
             instance = None if gi_id is None else (gi_id, ci_id)
             mutations.emit_event(node, find_gpu(node, which), xid, instance)
+
+    def set_recovery_action(self, which: int | str, action: str) -> None:
+        """The driver asks for an action, or for ``none`` any more, and reports the change."""
+        check_word("action", action, RECOVERY_ACTIONS)
+        with self._store.change() as node:
+            gpu = find_gpu(node, which)
+            gpu.recovery_action = RECOVERY_ACTIONS.index(action)
+            kind = mutations.EVENT_RECOVERY_ACTION
+            mutations.emit_event(node, gpu, gpu.recovery_action, None, kind)
 
     def add_fault(self, fault: Fault) -> None:
         """Disturb calls through NVML, of every process on this node."""

@@ -17,6 +17,19 @@ PROCESS_KINDS = ("compute", "graphics", "mps", "leaked")
 KILL_POINTS = ("", "before", "after")
 PERSISTENCE_DAEMON = "persistence-daemon"
 MEMORY_FIGURES = ("published", "variant")
+RECOVERY_ACTIONS = (
+    "none",
+    "gpu-reset",
+    "node-reboot",
+    "drain-p2p",
+    "drain-and-reset",
+    "recover-imex-domain",
+    "bus-reset",
+    "system-reboot",
+)
+"""By NVML's number (nvml.h, ``nvmlDeviceGpuRecoveryAction_t``)."""
+RECOVERY_FIELDS = ("known", "unsupported", "unknown")
+""""unknown" is a library from before the field."""
 
 
 class SimulatorError(Exception):
@@ -73,6 +86,7 @@ class Gpu:
     lost: bool = False
     passthrough: bool = False
     vgpu_guest: bool = False
+    recovery_action: int = 0
     attach: int = 0
     instances: list[GpuInstance] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
@@ -124,6 +138,7 @@ class Options:
     permission: str = "root"
     driver: str = "loaded"
     uuids: str = "deterministic"
+    recovery_field: str = "known"
     profile_info_needs_mig: bool = False
     stale_parent_handles: bool = False
     ampere_auto_reset: bool = True
