@@ -7,7 +7,6 @@ from hami_web.dashboard import views
 app_name = "dashboard"
 urlpatterns = [
     path("", views.page, name="page"),
-    path("fragments/content", views.content, name="content"),
     path("fragments/summary", views.summary, name="summary"),
     path("fragments/gpus/<str:uuid>", views.gpu, name="gpu"),
     path("events", views.events, name="events"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from django.http import (
     Http404,
@@ -15,9 +16,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from hami_web.dashboard import slice_map
+from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.events import stream_changes
-from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
+from hami_web.dashboard.pages import marked, respond
 from hami_web.dashboard.presentation import GpuView, MapView, legend
 
 VIEWS = ("map", "table")
@@ -26,19 +28,19 @@ VIEWS = ("map", "table")
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """The cluster map; 503 while the cluster is not known."""
-    return _render(request, "dashboard/page.html")
-
-
-@require_safe
-def content(request: HttpRequest) -> HttpResponse:
-    """What stands between the page's head and foot."""
-    return _render(request, "dashboard/content.html")
+    current = installed_map().current()
+    status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
+    return respond(
+        request, "dashboard/page.html", _context(request, current), current=current, status=status
+    )
 
 
 @require_safe
 def summary(request: HttpRequest) -> HttpResponse:
     """The numbers above the map."""
-    return _render(request, "dashboard/summary.html")
+    current = installed_map().current()
+    response = render(request, "dashboard/summary.html", _context(request, current))
+    return marked(response, current.version if current else 0)
 
 
 @require_safe
@@ -49,7 +51,7 @@ def gpu(request: HttpRequest, uuid: str) -> HttpResponse:
     if row is None:
         raise Http404(f"no GPU {uuid}")
     response = render(request, "dashboard/gpu.html", {"gpu": GpuView(row)})
-    return _marked(response, current.version if current else 0)
+    return marked(response, current.version if current else 0)
 
 
 async def events(request: HttpRequest) -> HttpResponseBase:
@@ -80,34 +82,13 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-def _render(request: HttpRequest, template: str) -> HttpResponse:
-    live = installed_map()
-    current = live.current()
+def _context(request: HttpRequest, current: ClusterMap | None) -> dict[str, Any]:
     view = request.GET.get("view", "")
     shown = MapView(current) if current else None
-    freshness = live.freshness()
-    context = {
+    return {
         "map": shown,
         "totals": shown.totals if shown else (),
         "legend": legend(shown),
         "patterns": slice_map.render_patterns(),
-        "freshness": freshness,
-        "age_s": _seconds(freshness),
         "view": view if view in VIEWS else VIEWS[0],
     }
-    status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
-    response = render(request, template, context, status=status)
-    return _marked(response, current.version if current else 0)
-
-
-def _marked(response: HttpResponse, version: int) -> HttpResponse:
-    """Say which version this is and how old; browsers ask again each time and compare the ETag."""
-    response["Cache-Control"] = "no-cache"
-    response["X-Data-Version"] = str(version)
-    response["X-Data-Age"] = _seconds(installed_map().freshness())
-    return response
-
-
-def _seconds(freshness: Freshness) -> str:
-    """Age for the page's script, in seconds and with a point in every language."""
-    return "" if freshness.age_s is None else f"{freshness.age_s:.1f}"

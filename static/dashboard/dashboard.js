@@ -35,8 +35,8 @@ function noteAge(value) {
   showAge();
 }
 
-async function fetchText(url) {
-  const answer = await fetch(url, { headers: { Accept: "text/html" }, cache: "no-cache" });
+async function fetchText(url, headers = {}) {
+  const answer = await fetch(url, { headers: { Accept: "text/html", ...headers }, cache: "no-cache" });
   if (!answer.ok && answer.status !== 503) throw new Error(`${url}: ${answer.status}`);
   if (answer.headers.get("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
   return answer.text();
@@ -56,7 +56,7 @@ function keepingFocus(change) {
 }
 
 async function refreshContent() {
-  const html = await fetchText(body.dataset.content);
+  const html = await fetchText(location.href, { "X-Fragment": "content" });
   keepingFocus(() => { document.getElementById("content").innerHTML = html; });
 }
 
@@ -75,7 +75,7 @@ async function refreshSummary() {
 
 async function apply(change) {
   const gpus = change.changed.filter((name) => name.startsWith("GPU-"));
-  const whole = change.changed.includes("*") || body.dataset.view === "table";
+  const whole = change.changed.includes("*") || body.dataset.refresh !== "gpus";
   if (whole && change.changed.length) await refreshContent();
   else if (change.changed.length) await Promise.all([...gpus.map(refreshGpu), refreshSummary()]);
   version = change.version;

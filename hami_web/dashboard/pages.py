@@ -1,0 +1,83 @@
+"""What all pages share: the frame around their content, and the answer that says how old it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from hami_web.dashboard.cluster_map import ClusterMap
+from hami_web.dashboard.freshness import Freshness
+from hami_web.dashboard.installed import installed_map
+
+FRAGMENT: Final = "X-Fragment"
+"""Request header by which an open page asks for its content alone, to put it in place."""
+NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (("dashboard:page", _("Map")),)
+"""Addresses of the pages that every page links to, in order, with their titles."""
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """One link of the navigation."""
+
+    address: str
+    title: str
+    is_here: bool
+
+
+def respond(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    current: ClusterMap | None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    """A page, or its content alone where the request asks for that.
+
+    ``template`` is the page's; its content is the template of the same name with ``_content``.
+    """
+    content = template.replace(".html", "_content.html")
+    freshness = installed_map().freshness()
+    frame = {
+        "content_template": content,
+        "navigation": navigation(request),
+        "freshness": freshness,
+        "age_s": seconds(freshness),
+        "version": current.version if current else 0,
+    }
+    fragment = request.headers.get(FRAGMENT) == "content"
+    response = render(
+        request, content if fragment else template, {**frame, **context}, status=status
+    )
+    patch_vary_headers(response, (FRAGMENT,))
+    return marked(response, current.version if current else 0)
+
+
+def marked(response: HttpResponse, version: int) -> HttpResponse:
+    """Say which version this is and how old; browsers ask again each time and compare the ETag."""
+    response["Cache-Control"] = "no-cache"
+    response["X-Data-Version"] = str(version)
+    response["X-Data-Age"] = seconds(installed_map().freshness())
+    return response
+
+
+def seconds(freshness: Freshness) -> str:
+    """Age for the page's script, in seconds and with a point in every language."""
+    return "" if freshness.age_s is None else f"{freshness.age_s:.1f}"
+
+
+def navigation(request: HttpRequest) -> list[NavigationEntry]:
+    """The links of the navigation; the one to this very page is marked."""
+    return [
+        NavigationEntry(address := reverse(name), str(title), address == request.path)
+        for name, title in NAVIGATION
+    ]
