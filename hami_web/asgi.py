@@ -9,4 +9,12 @@ from django.core.asgi import get_asgi_application
 
 from hami_web.dashboard.service import WebService
 
-application = WebService(get_asgi_application(), kubeconfig=settings.KUBECONFIG)
+django_application = get_asgi_application()
+
+from hami_web.history.vitals import VitalsWatch  # noqa: E402  # models need the application
+
+application = WebService(
+    django_application,
+    kubeconfig=settings.KUBECONFIG,
+    worker=VitalsWatch(compare_every_s=settings.RECONCILE_SECONDS),
+)

@@ -257,6 +257,7 @@ CELERY_BEAT_SCHEDULE = {
         ("reconcile", RECONCILE_SECONDS),
         ("sample", SAMPLE_SECONDS),
         ("prune", 3600.0),
+        ("pulse", 15.0),
     )
 }
 

@@ -13,6 +13,7 @@ from hami_web.api.views import (
     measures,
     reservations,
     usage,
+    worker,
 )
 
 urlpatterns = [
@@ -27,6 +28,7 @@ urlpatterns = [
     path("v1/pods/<str:namespace>/<str:pod>/why", decisions.Why.as_view()),
     path("v1/fragmentation", measures.FragmentationNow.as_view()),
     path("v1/usage", usage.UsageHours.as_view()),
+    path("v1/worker", worker.Worker.as_view()),
     path("v1/alerts", alerts.Alerts.as_view()),
     path("v1/drift", corrections.Drifts.as_view()),
     path("v1/reconciliations", corrections.Reconciliations.as_view()),

@@ -1,10 +1,13 @@
-"""The one live map of this process; the web role installs it before it serves."""
+"""What this process shows: the web role installs it before it serves."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from hami_web.dashboard.live import LiveMap
 
 _installed: list[LiveMap] = []
+_notices: list[Callable[[], list[str]]] = []
 
 
 def install_map(live: LiveMap) -> None:
@@ -17,3 +20,13 @@ def installed_map() -> LiveMap:
     if not _installed:
         raise RuntimeError("no live map in this process: start the dashboard with manage.py web")
     return _installed[0]
+
+
+def install_notices(source: Callable[[], list[str]]) -> None:
+    """Make this the source of what does not work elsewhere, in place of an earlier one."""
+    _notices[:] = [source]
+
+
+def notices() -> list[str]:
+    """What does not work elsewhere, in words."""
+    return [text for source in _notices for text in source()]

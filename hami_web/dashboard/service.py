@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from django.core.handlers.asgi import ASGIHandler
 
-from hami_web.dashboard.installed import install_map
+from hami_web.dashboard.installed import install_map, install_notices
 from hami_web.dashboard.live import LiveMap
 from hami_web.dashboard.reader import ClusterReader
 
@@ -18,12 +18,25 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
+class WorkerWatch(Protocol):
+    """Looks whether the worker works, and says in words what does not."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def notices(self) -> list[str]: ...
+
+
 class WebService:
     """An ASGI application with a lifespan around Django's."""
 
-    def __init__(self, application: ASGIHandler, *, kubeconfig: Path | None) -> None:
+    def __init__(
+        self, application: ASGIHandler, *, kubeconfig: Path | None, worker: WorkerWatch
+    ) -> None:
         self._application = application
         self._kubeconfig = kubeconfig
+        self._worker = worker
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -35,8 +48,11 @@ class WebService:
         await receive()
         watch = ClusterWatch(self._kubeconfig)
         watch.start()
+        install_notices(self._worker.notices)
+        self._worker.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        self._worker.stop()
         watch.stop()
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.events import stream_changes
-from hami_web.dashboard.installed import installed_map
+from hami_web.dashboard.installed import installed_map, notices
 from hami_web.dashboard.pages import marked, respond
 from hami_web.dashboard.presentation import GpuView, MapView, legend
 
@@ -76,10 +76,10 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """There is a map to show."""
+    """There is a map to show; below it what does not work elsewhere, which is no reason to stop."""
     if installed_map().current() is None:
         return HttpResponse("the cluster is not known yet\n", status=503, content_type="text/plain")
-    return HttpResponse("ok\n", content_type="text/plain")
+    return HttpResponse("\n".join(["ok", *notices(), ""]), content_type="text/plain")
 
 
 def _context(request: HttpRequest, current: ClusterMap | None) -> dict[str, Any]:

@@ -20,6 +20,16 @@ class Feed(models.Model):
         return self.name
 
 
+class Heartbeat(models.Model):
+    """When a part of the worker last gave a sign of life."""
+
+    name = models.CharField(max_length=KEY_MAX, unique=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Reconciliation(models.Model):
     """One comparison of the mirror with a complete list of the cluster."""
 

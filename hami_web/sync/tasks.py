@@ -7,10 +7,19 @@ from datetime import UTC, datetime, timedelta
 from celery import shared_task
 from django.conf import settings
 
-from hami_web.history import alerts, pruning, samples
+from hami_web.history import alerts, pruning, samples, vitals
 from hami_web.sync import progress
 from hami_web.sync import reconcile as reconciling
 from hami_web.sync.signing import signing_keys
+
+
+@shared_task(name="hami.pulse")
+def pulse() -> None:
+    """Tell that the queue is consumed, and look whether the other parts work."""
+    now = datetime.now(UTC)
+    vitals.note_pulse(now)
+    progress.note()
+    vitals.refresh_vitals(now, compare_every_s=settings.RECONCILE_SECONDS)
 
 
 @shared_task(name="hami.reconcile")

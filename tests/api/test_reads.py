@@ -155,6 +155,7 @@ def test_samples_are_read_back(client: Client) -> None:
         ("drift", 2),
         ("samples", 2),
         ("reconciliations", 2),
+        ("worker", 4),  # token, and one for each part
         ("pods/team/a/why", 2),
         ("usage?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z", 2),
     ],

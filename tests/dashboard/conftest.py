@@ -33,6 +33,7 @@ class GivenMap(LiveMap):
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> GivenMap:
     monkeypatch.setattr(installed, "_installed", [])
+    monkeypatch.setattr(installed, "_notices", [])
     live = GivenMap()
     live.show(cluster_map())
     installed.install_map(live)

@@ -10,6 +10,7 @@ from django.test import Client
 from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.freshness import Freshness
+from hami_web.dashboard.installed import install_notices
 from hami_web.dashboard.wording import TIMES
 
 from .conftest import GivenMap
@@ -131,3 +132,14 @@ def test_static_files_are_served(client: Client) -> None:
     response = client.get("/static/dashboard/dashboard.js")
     assert response.status_code == 200
     assert "EventSource" in response.content.decode()
+
+
+def test_readiness_tells_what_does_not_work_elsewhere_and_stays_ready(
+    client: Client, live: GivenMap
+) -> None:
+    install_notices(lambda: ["the worker's queue: silent since noon"])
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.content.decode().splitlines()[1:]) == (
+        200,
+        ["the worker's queue: silent since noon"],
+    )

@@ -69,3 +69,11 @@ class FragmentationSerializer(serializers.Serializer[Any]):
 
     value = serializers.FloatField()
     rooms = RoomSerializer(many=True)
+
+
+class VitalSerializer(serializers.Serializer[Any]):
+    """A part of the worker; ``at`` is null where it never worked."""
+
+    part = serializers.CharField()
+    at = serializers.DateTimeField(allow_null=True)
+    silent = serializers.BooleanField()

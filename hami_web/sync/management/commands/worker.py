@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from hami_web.celery import app
+from hami_web.history.vitals import VitalsWatch
 from hami_web.sync import progress
 from hami_web.sync.feed import Feed
 from hami_web.sync.signing import signing_keys
@@ -40,7 +41,9 @@ class Command(BaseCommand):
             threading.Thread(target=beat.start, name="beat", daemon=True),
             threading.Thread(target=_watch, args=(stopped,), name="watchdog", daemon=True),
         )
+        watch = VitalsWatch(compare_every_s=settings.RECONCILE_SECONDS)
         feed.start()
+        watch.start()
         for thread in threads:
             thread.start()
         reconcile.apply_async(expires=settings.RECONCILE_SECONDS)
@@ -52,6 +55,7 @@ class Command(BaseCommand):
         finally:
             stopped.set()
             beat.stop()
+            watch.stop()
             feed.stop()
 
 
