@@ -56,6 +56,8 @@ class AgentConfig:
     excluded_gpus: frozenset[str]
     delivery: str
     driver_root: Path
+    host_driver_root: Path
+    make_device_nodes: bool
     cdi_dir: Path
     cdi_base_spec: Path | None
     metrics_address: str
@@ -94,6 +96,10 @@ class AgentConfig:
             ),
             delivery=env.choice("HAMI_DEVICE_LIST_STRATEGY", DELIVERIES, "envvar"),
             driver_root=env.path("HAMI_DRIVER_ROOT", f"{simulated}/root" if simulated else "/"),
+            host_driver_root=env.path(
+                "HAMI_HOST_DRIVER_ROOT", f"{simulated}/root" if simulated else "/"
+            ),
+            make_device_nodes=_SWITCH[env.choice("HAMI_MAKE_DEVICE_NODES", tuple(_SWITCH), "true")],
             cdi_dir=env.path("HAMI_CDI_DIR", "/var/run/cdi"),
             cdi_base_spec=env.optional_path("HAMI_CDI_BASE_SPEC"),
             metrics_address=env.text("HAMI_METRICS_ADDRESS", "127.0.0.1"),

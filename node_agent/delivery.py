@@ -12,6 +12,7 @@ from node_agent.cdi import CdiFiles
 from node_agent.devicenodes import DeviceNode, DeviceNodes
 from node_agent.errors import AgentError
 from node_agent.locks import Deadline
+from node_agent.nodemaking import NodeMaker
 from node_agent.nvml.ports import DriverError, LiveInstance, MigDriver
 from node_agent.ownership import InstanceRecord, RecordState
 
@@ -44,7 +45,15 @@ class Grant:
 class Delivery:
     """One way for the whole node; see ``HAMI_DEVICE_LIST_STRATEGY``."""
 
-    def __init__(self, strategy: str, driver: MigDriver, nodes: DeviceNodes, cdi: CdiFiles) -> None:
+    def __init__(
+        self,
+        strategy: str,
+        driver: MigDriver,
+        nodes: DeviceNodes,
+        maker: NodeMaker,
+        cdi: CdiFiles,
+    ) -> None:
+        self._maker = maker
         self._strategy = strategy
         self._driver = driver
         self._nodes = nodes
@@ -65,7 +74,7 @@ class Delivery:
             names = tuple(self._cdi.write(identity.mig_uuid, nodes) for identity, nodes in found)
             return Grant({VISIBLE_DEVICES: _NOTHING}, cdi_names=names)
         every = dict.fromkeys(node for _, nodes in found for node in nodes)
-        devices = tuple(HostDevice(self._nodes.ensure(n, deadline), n.path) for n in every)
+        devices = tuple(HostDevice(self._maker.ensure(n, deadline), n.path) for n in every)
         return Grant({VISIBLE_DEVICES: uuids}, devices=devices)
 
     def withdraw(self, record: InstanceRecord) -> None:

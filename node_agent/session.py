@@ -30,6 +30,7 @@ from node_agent.instances import InstanceManager
 from node_agent.journal import Journal
 from node_agent.locks import GpuLocks
 from node_agent.metrics import AgentMetrics
+from node_agent.nodemaking import DeviceRoot, NodeMaker
 from node_agent.nvml.ports import DriverError, DriverUnavailable, MigDriver
 from node_agent.observer import Observer
 from node_agent.ownership import InstanceRecord, RecordState
@@ -90,6 +91,11 @@ class Session:
             config.delivery,
             driver,
             DeviceNodes(config.driver_root),
+            NodeMaker(
+                DeviceRoot(
+                    config.driver_root, config.host_driver_root, make=config.make_device_nodes
+                )
+            ),
             CdiFiles(config.cdi_dir, config.cdi_base_spec),
         )
         locks = GpuLocks(config.state_dir / "locks")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +61,8 @@ def test_a_cdi_file_describes_exactly_the_instance_before_the_answer(two_gpus: L
         assert [(node["path"], node["minor"]) for node in nodes] == [
             ("/dev/nvidiactl", 255),
             ("/dev/nvidia1", 1),
+            ("/dev/nvidia-uvm", 0),
+            ("/dev/nvidia-uvm-tools", 1),
             *cap_nodes(lab, 1),
         ]
         assert {node["type"] for node in nodes} == {"c"}
@@ -123,46 +123,6 @@ def test_an_instance_whose_device_nodes_do_not_appear_is_taken_back(
         assert "does not appear" in str(refused.value.details())
         assert lab.placements() == []
         assert files(lab) == []
-
-
-def test_device_specs_name_nodes_that_exist_on_the_host(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where this process may not make nodes, it waits until another one has made them."""
-    made: list[Path] = []
-
-    def mknod(path: Path, mode: int, device: int) -> None:
-        assert stat.S_ISCHR(mode)
-        assert os.major(device) in (195, 235)
-        made.append(path)
-        Path(path).touch()
-
-    monkeypatch.setattr(devicenodes.os, "mknod", mknod)
-    monkeypatch.setattr(devicenodes, "_is_device", Path.exists)
-    with lab.agent(HAMI_DEVICE_LIST_STRATEGY="device-specs"):
-        lab.reserve("job", [(0, "2g.10gb", 2, 2)])
-        answer = lab.kubelet.answer(lab.ids()[0])
-        expected = ["/dev/nvidiactl", "/dev/nvidia0", *(path for path, _ in cap_nodes(lab))]
-        assert [device.container_path for device in answer.devices] == expected
-        root = f"{lab.folder}/nvml/root"
-        assert [device.host_path for device in answer.devices] == [root + p for p in expected]
-        assert all(Path(device.host_path).exists() for device in answer.devices)
-        assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == uuid_of(lab)
-        assert len(made) == 4
-
-
-def test_a_node_that_nobody_makes_fails_the_call(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, mode: int, device: int) -> None:
-        raise PermissionError(1, "not permitted")
-
-    monkeypatch.setattr(devicenodes.os, "mknod", refuse)
-    monkeypatch.setattr(devicenodes, "_WAIT_SECONDS", 0.2)
-    with lab.agent(HAMI_DEVICE_LIST_STRATEGY="device-specs"):
-        lab.reserve("job", [(0, "2g.10gb", 2, 2)])
-        with pytest.raises(grpc.RpcError) as refused:
-            lab.kubelet.answer(lab.ids()[0])
-        assert "/dev/nvidiactl does not appear" in str(refused.value.details())
-        assert lab.placements() == []
 
 
 def test_a_repeated_call_delivers_again(lab: Lab) -> None:

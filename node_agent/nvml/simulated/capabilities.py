@@ -1,5 +1,7 @@
 """The driver's capability files of the simulated node, under a root directory of its own.
 
+Beside them ``/proc/devices`` and the driver's parameters, as far as they are about device nodes.
+
 ``mig-minors`` lists every instance there could be, whether or not it exists; the ``access`` files
 exist only for live instances. Minor numbers follow the table of NVIDIA's open kernel modules
 (nv-caps.c): ``3 + 135 * gpu + 9 * gi`` for a GPU instance and one plus the CI id more for its
@@ -18,6 +20,8 @@ COMPUTE_INSTANCE_IDS = range(8)
 _CONFIG_MINOR, _MONITOR_MINOR = 1, 2
 _CONFIG_MODE, _READABLE_MODE = 0o400, 0o444
 _CAPS_MAJOR = 235
+_UVM_MAJOR = 511
+_PARAMETERS = "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
 
 
 def gpu_instance_minor(gpu_minor: int, gi_id: int) -> int:
@@ -48,8 +52,13 @@ def _write_static_files(root: Path, node: Node) -> None:
         table.parent.mkdir(parents=True, exist_ok=True)
         table.write_text(text, encoding="ascii")
         (root / "proc/devices").write_text(
-            f"Character devices:\n195 nvidia\n{_CAPS_MAJOR} nvidia-caps\n", encoding="ascii"
+            f"Character devices:\n195 nvidia\n{_CAPS_MAJOR} nvidia-caps\n"
+            f"{_UVM_MAJOR} nvidia-uvm\n\nBlock devices:\n259 blkext\n",
+            encoding="ascii",
         )
+        parameters = root / "proc/driver/nvidia/params"
+        parameters.parent.mkdir(parents=True, exist_ok=True)
+        parameters.write_text(_PARAMETERS, encoding="ascii")
         mig = root / "proc/driver/nvidia/capabilities/mig"
         _write_access(mig / "config", _CONFIG_MINOR, _CONFIG_MODE)
         _write_access(mig / "monitor", _MONITOR_MINOR, _READABLE_MODE)
