@@ -199,6 +199,7 @@ WEB_LISTEN = _text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
 WEB_HTTPS = _flag("HAMI_WEB_HTTPS")
 
 MIDDLEWARE: list[str] = [
+    "hami_web.metrics.requests.time_requests",
     "hami_web.dashboard.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "hami_web.dashboard.static_files.StaticFiles",
@@ -235,6 +236,8 @@ LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = WEB_HTTPS
 RECONCILE_SECONDS = _number("HAMI_RECONCILE_SECONDS", 60, least=1, most=3600)
 SAMPLE_SECONDS = _number("HAMI_SAMPLE_SECONDS", 60, least=1, most=3600)
 HISTORY_DAYS = _number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
+# /metrics of worker and web, "host:port"; empty: none. The extender's is on its own address.
+METRICS_LISTEN = _text("HAMI_METRICS_LISTEN")
 
 CELERY_BROKER_URL = _secret("HAMI_BROKER_URL") or "filesystem://"
 BROKER_DIR = DATA_DIR / "queue"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from hami_web.history import tallies
 from hami_web.history.models import Drift, DriftCause, Feed, Reconciliation
 from hami_web.inventory.observed import Difference, storable
 from hami_web.inventory.writing import writing
 
 FEED = "mirror"
+CORRECTIONS = "corrections"
+"""Name of the tallies of corrections, by cause, entity and kind."""
 
 
 def note_caught_up(moment: datetime) -> None:
@@ -48,5 +52,10 @@ def record_reconciliation(
                 for item in differences
             ),
             batch_size=500,
+        )
+        tallies.add(
+            Counter(
+                (CORRECTIONS, cause.value, item.entity, item.kind.value) for item in differences
+            )
         )
     return cause

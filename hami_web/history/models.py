@@ -30,6 +30,16 @@ class Heartbeat(models.Model):
         return self.name
 
 
+class Tally(models.Model):
+    """A number that outlives the processes that count it; ``key`` is JSON of name and labels."""
+
+    key = models.CharField(max_length=1000, unique=True)
+    value = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.value:g}"
+
+
 class Reconciliation(models.Model):
     """One comparison of the mirror with a complete list of the cluster."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Callable, Iterator, Sequence
 
 from hami_web.core.annotations import RESOURCE_CORES, RESOURCE_MEMORY
 from hami_web.core.quota import NamespaceQuota, Usage
-from hami_web.metrics.occupancy import MIB, ZONE
+from hami_web.metrics import hami_series as hami
+from hami_web.metrics.occupancy import MIB
+from hami_web.metrics.series import Family
 from hami_web.scheduling.records import Claim, ClusterSnapshot, GpuRecord
 
 
-class ContainerCollector(Collector):
+class ContainerCollector:
     """Containers' shares and namespaces' quotas, from one snapshot per scrape."""
 
     def __init__(
@@ -24,7 +23,8 @@ class ContainerCollector(Collector):
         self._snapshot = snapshot
         self._quotas = quotas
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Family]:
+        """HAMi's series of containers and of quotas."""
         containers: dict[tuple[str, ...], Usage] = {}
         namespaces: dict[str, Usage] = {}
         for node, gpu, claim in self._snapshot().claims():
@@ -36,16 +36,13 @@ class ContainerCollector(Collector):
                 pod.namespace,
                 node.name,
                 pod.name,
-                ZONE,
+                hami.ZONE,
             )
-            containers[key] = containers.get(key, Usage()).plus(usage)
+            known = containers.get(key)
+            containers[key] = usage if known is None else known.plus(usage)
             namespaces[pod.namespace] = namespaces.get(pod.namespace, Usage()).plus(usage)
         yield from _containers(containers)
         yield from _quotas(namespaces, self._quotas())
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing at registration."""
-        return ()
 
 
 def _usage(gpu: GpuRecord, claim: Claim) -> Usage:
@@ -54,43 +51,25 @@ def _usage(gpu: GpuRecord, claim: Claim) -> Usage:
     return Usage() if profile is None else Usage(profile.memory_mib, profile.core_percent)
 
 
-def _containers(usages: dict[tuple[str, ...], Usage]) -> Iterator[Metric]:
-    labels = ("container_index", "device_uuid", "namespace", "node", "pod", "zone")
-    memory = GaugeMetricFamily(
-        "hami_vgpu_memory_allocated_bytes", "vGPU memory allocated from a container", labels=labels
-    )
-    cores = GaugeMetricFamily(
-        "hami_vgpu_core_allocated_ratio", "vGPU core allocated from a container", labels=labels
-    )
-    for key, usage in sorted(usages.items()):
-        memory.add_metric(key, usage.memory_mib * MIB)
-        cores.add_metric(key, usage.core_percent)
-    yield memory
-    yield cores
+def _containers(usages: dict[tuple[str, ...], Usage]) -> Iterator[Family]:
+    found = sorted(usages.items(), key=lambda item: item[0])
+    yield Family(hami.CONTAINER_MEMORY, [(key, use.memory_mib * MIB) for key, use in found])
+    yield Family(hami.CONTAINER_CORES, [(key, use.core_percent) for key, use in found])
 
 
-def _quotas(used: dict[str, Usage], quotas: Sequence[NamespaceQuota]) -> Iterator[Metric]:
+def _quotas(used: dict[str, Usage], quotas: Sequence[NamespaceQuota]) -> Iterator[Family]:
     """As HAMi: used per namespace with GPU Pods or quota, with the limit as a label, 0 for none."""
     memory_limits, core_limits = _limits(quotas)
-    uses = GaugeMetricFamily(
-        "hami_resource_quota_used",
-        "resourcequota usage for a certain device",
-        labels=("limit", "namespace", "quota_name", "zone"),
-    )
-    limits = GaugeMetricFamily(
-        "hami_resource_quota_limit",
-        "resourcequota limit for a certain device",
-        labels=("namespace", "quota_name", "zone"),
-    )
+    uses, limits = Family(hami.QUOTA_USED), Family(hami.QUOTA_LIMIT)
     for namespace in sorted({*used, *memory_limits, *core_limits}):
         usage = used.get(namespace, Usage())
         for name, value, limit in (
             (RESOURCE_CORES, usage.core_percent, core_limits.get(namespace)),
             (RESOURCE_MEMORY, usage.memory_mib, memory_limits.get(namespace)),
         ):
-            uses.add_metric([str(limit or 0), namespace, name, ZONE], value)
+            uses.add(value, str(limit or 0), namespace, name, hami.ZONE)
             if limit is not None:
-                limits.add_metric([namespace, name, ZONE], limit)
+                limits.add(limit, namespace, name, hami.ZONE)
     yield uses
     yield limits
 

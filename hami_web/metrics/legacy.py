@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from hami_web.metrics import hami_series as hami
+from hami_web.metrics.series import Family, Kind, Series
 
 _DEVICE: Final = {
     "node": "nodeid",
@@ -32,62 +32,67 @@ _QUOTA: Final = {
     "limit": "limit",
     "zone": "zone",
 }
-_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "hami_gpu_memory_limit_bytes": ("GPUDeviceMemoryLimit", _DEVICE),
-    "hami_gpu_core_limit_ratio": ("GPUDeviceCoreLimit", _DEVICE),
-    "hami_gpu_memory_allocated_bytes": ("GPUDeviceMemoryAllocated", _DEVICE),
-    "hami_gpu_shared_count": ("GPUDeviceSharedNum", _DEVICE),
-    "hami_gpu_core_allocated_ratio": ("GPUDeviceCoreAllocated", _DEVICE),
-    "hami_node_gpu_overview": ("nodeGPUOverview", _DEVICE),
-    "hami_node_gpu_memory_allocated_ratio": ("nodeGPUMemoryPercentage", _NO_TYPE),
-    "hami_resource_quota_used": ("QuotaUsed", _QUOTA),
-    "hami_vgpu_memory_allocated_bytes": ("vGPUMemoryAllocated", _CONTAINER),
-    "hami_vgpu_core_allocated_ratio": ("vGPUCoreAllocated", _CONTAINER),
-}
-_INSTANCES: Final = "hami_node_gpu_mig_instance_info"
+_INSTANCE: Final = Series(
+    "nodeGPUMigInstance",
+    Kind.GAUGE,
+    "GPU Sharing mode. 0 for hami-core, 1 for mig, 2 for mps",
+    ("deviceidx", "deviceuuid", "migname", "nodeid", "zone"),
+    hami=True,
+)
 
 
-class LegacyCollector(Collector):
-    """The same values as other collectors', under the old names and labels."""
+class _Twin:
+    """A present series under its old name and labels; labels without an old name are left out."""
 
-    def __init__(self, *collectors: Collector) -> None:
-        self._collectors = collectors
+    def __init__(self, present: Series, name: str, labels: Mapping[str, str]) -> None:
+        old = sorted(
+            (labels[label], at) for at, label in enumerate(present.labels) if label in labels
+        )
+        names = tuple(label for label, _ in old)
+        self.series = Series(name, Kind.GAUGE, present.text, names, hami=True)
+        self._order = tuple(at for _, at in old)
 
-    def collect(self) -> Iterator[Metric]:
-        for collector in self._collectors:
-            for family in collector.collect():
-                if family.name in _NAMES:
-                    yield _renamed(family)
-                elif family.name == _INSTANCES:
-                    yield _instances(family)
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing at registration."""
-        return ()
+    def of(self, family: Family) -> Family:
+        order = self._order
+        return Family(self.series, [(tuple([v[i] for i in order]), n) for v, n in family.rows])
 
 
-def _renamed(family: Metric) -> Metric:
-    name, labels = _NAMES[family.name]
-    samples = [
-        ({labels[key]: value for key, value in sample.labels.items() if key in labels}, sample)
-        for sample in family.samples
-    ]
-    names = tuple(samples[0][0]) if samples else ()
-    result = GaugeMetricFamily(name, family.documentation, labels=names)
-    for found, sample in samples:
-        result.add_metric([found[key] for key in names], sample.value)
-    return result
-
-
-def _instances(family: Metric) -> Metric:
-    result = GaugeMetricFamily(
-        "nodeGPUMigInstance",
-        "GPU Sharing mode. 0 for hami-core, 1 for mig, 2 for mps",
-        labels=("deviceidx", "deviceuuid", "migname", "nodeid", "zone"),
+_TWINS: Final = {
+    present.name: _Twin(present, name, labels)
+    for present, name, labels in (
+        (hami.MEMORY_LIMIT, "GPUDeviceMemoryLimit", _DEVICE),
+        (hami.CORE_LIMIT, "GPUDeviceCoreLimit", _DEVICE),
+        (hami.MEMORY_ALLOCATED, "GPUDeviceMemoryAllocated", _DEVICE),
+        (hami.SHARED, "GPUDeviceSharedNum", _DEVICE),
+        (hami.CORE_ALLOCATED, "GPUDeviceCoreAllocated", _DEVICE),
+        (hami.OVERVIEW, "nodeGPUOverview", _DEVICE),
+        (hami.MEMORY_SHARE, "nodeGPUMemoryPercentage", _NO_TYPE),
+        (hami.QUOTA_USED, "QuotaUsed", _QUOTA),
+        (hami.CONTAINER_MEMORY, "vGPUMemoryAllocated", _CONTAINER),
+        (hami.CONTAINER_CORES, "vGPUCoreAllocated", _CONTAINER),
     )
-    for sample in family.samples:
-        found = sample.labels
-        name = f"{found['profile']}-{found['gpu_instance_id']}"
-        values = [found["device_index"], found["device_uuid"], name, found["node"], found["zone"]]
-        result.add_metric(values, sample.value)
-    return result
+}
+LEGACY: Final = (*(twin.series for twin in _TWINS.values()), _INSTANCE)
+
+
+def under_old_names(families: Iterable[Family]) -> Iterator[Family]:
+    """The same values under the old names and labels, of those that have any."""
+    for family in families:
+        twin = _TWINS.get(family.series.name)
+        if twin is not None:
+            yield twin.of(family)
+        elif family.series is hami.INSTANCES:
+            yield _instances(family)
+
+
+def _instances(family: Family) -> Family:
+    """Profile and GPU instance id are one label there."""
+    at: Callable[[str], int] = family.series.labels.index
+    index, uuid, node, zone = map(at, ("device_index", "device_uuid", "node", "zone"))
+    profile, instance = at("profile"), at("gpu_instance_id")
+    rows = [
+        ((v[index], v[uuid], f"{v[profile]}-{v[instance]}", v[node], v[zone]), number)
+        for v, number in family.rows
+    ]
+    # Two profiles' instances with one id cannot be told apart by these labels; one is enough.
+    return Family(_INSTANCE, list(dict(rows).items()))

@@ -1,137 +1,80 @@
-"""GPUs and MIG instances, worked out from one snapshot of the scheduling state per scrape.
-
-HAMi's series keep their names, labels, constant ``zone`` label and 0…100 scale; new ones follow
-Prometheus' conventions.
-"""
+"""GPUs and MIG instances, worked out from one snapshot of the scheduling state per scrape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from hami_web.core.annotations import MODE_MIG
-from hami_web.core.capability import GpuCapability
+from hami_web.metrics import hami_series as hami
+from hami_web.metrics import table
+from hami_web.metrics.series import Family, single
 from hami_web.scheduling.records import ClusterSnapshot, GpuRecord, NodeRecord, Phase
 
-ZONE = "vGPU"
-MIB = 1024 * 1024
+MIB: Final = 1024 * 1024
+_Gpus = Sequence[tuple[NodeRecord, GpuRecord]]
 
 
-class OccupancyCollector(Collector):
+class OccupancyCollector:
     """GPUs and MIG instances of the whole cluster, one moment for all series."""
 
     def __init__(self, snapshot: Callable[[], ClusterSnapshot]) -> None:
         self._snapshot = snapshot
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Family]:
+        """HAMi's series of GPUs and instances, and ours."""
         snapshot = self._snapshot()
-        gpus = [(node, gpu) for name, node in sorted(snapshot.nodes.items()) for gpu in node.gpus]
-        yield from _limits(gpus)
-        yield from _usage(gpus)
+        gpus = [(node, gpu) for _, node in sorted(snapshot.nodes.items()) for gpu in node.gpus]
+        yield from _devices(gpus)
         yield _instances(gpus)
         yield _reservations(gpus)
-        yield from _free(gpus)
+        yield single(table.ORPHANS, sum(len(gpu.blocked) for _, gpu in gpus))
+        yield from _room(gpus)
         yield _closed(snapshot)
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing at registration: the state may still be empty."""
-        return ()
 
-
-_Gpus = Sequence[tuple[NodeRecord, GpuRecord]]
-_DEVICE = ("device_index", "device_type", "device_uuid", "node", "zone")
-
-
-def _device(node: NodeRecord, gpu: GpuCapability) -> list[str]:
-    return [str(gpu.index), gpu.model, gpu.uuid, node.name, ZONE]
-
-
-def _limits(gpus: _Gpus) -> Iterator[Metric]:
-    memory = GaugeMetricFamily(
-        "hami_gpu_memory_limit_bytes", "Device memory limit for a certain GPU", labels=_DEVICE
-    )
-    cores = GaugeMetricFamily(
-        "hami_gpu_core_limit_ratio", "Device memory core limit for a certain GPU", labels=_DEVICE
+def _devices(gpus: _Gpus) -> Iterator[Family]:
+    limit, cores = Family(hami.MEMORY_LIMIT), Family(hami.CORE_LIMIT)
+    memory, shared = Family(hami.MEMORY_ALLOCATED), Family(hami.SHARED)
+    used, share, overview = (
+        Family(hami.CORE_ALLOCATED),
+        Family(hami.MEMORY_SHARE),
+        Family(hami.OVERVIEW),
     )
     for node, record in gpus:
         gpu = record.capability
-        memory.add_metric(_device(node, gpu), gpu.memory_mib * MIB)
-        cores.add_metric(_device(node, gpu), gpu.core_percent)
-    yield memory
-    yield cores
-
-
-def _usage(gpus: _Gpus) -> Iterator[Metric]:
-    memory = GaugeMetricFamily(
-        "hami_gpu_memory_allocated_bytes",
-        "Device memory allocated for a certain GPU",
-        labels=("device_cores", *_DEVICE),
-    )
-    shared = GaugeMetricFamily(
-        "hami_gpu_shared_count", "Number of containers sharing this GPU", labels=_DEVICE
-    )
-    cores = GaugeMetricFamily(
-        "hami_gpu_core_allocated_ratio", "Device core allocated for a certain GPU", labels=_DEVICE
-    )
-    share = GaugeMetricFamily(
-        "hami_node_gpu_memory_allocated_ratio",
-        "GPU Memory Allocated Percentage on a certain GPU",
-        labels=_DEVICE,
-    )
-    for node, record in gpus:
-        gpu = record.capability
+        device = (str(gpu.index), gpu.model, gpu.uuid, node.name, hami.ZONE)
         used_mib, used_cores = _used(record)
-        memory.add_metric([str(gpu.core_percent), *_device(node, gpu)], used_mib * MIB)
-        shared.add_metric(_device(node, gpu), len(record.claims))
-        cores.add_metric(_device(node, gpu), used_cores)
-        share.add_metric(_device(node, gpu), used_mib / gpu.memory_mib if gpu.memory_mib else 0)
-    yield from (memory, shared, cores, share, _overview(gpus))
-
-
-def _overview(gpus: _Gpus) -> Metric:
-    family = GaugeMetricFamily(
-        "hami_node_gpu_overview",
-        "GPU overview on a certain node",
-        labels=("device_cores", "device_memory_limit", *_DEVICE),
-    )
-    for node, record in gpus:
-        gpu = record.capability
-        labels = [str(gpu.core_percent), str(gpu.memory_mib), *_device(node, gpu)]
-        family.add_metric(labels, _used(record)[0] * MIB)
-    return family
+        core_text = str(gpu.core_percent)
+        limit.rows.append((device, gpu.memory_mib * MIB))
+        cores.rows.append((device, gpu.core_percent))
+        memory.rows.append(((core_text, *device), used_mib * MIB))
+        shared.rows.append((device, len(record.claims)))
+        used.rows.append((device, used_cores))
+        share.rows.append((device, used_mib / gpu.memory_mib if gpu.memory_mib else 0))
+        whole = (core_text, device[0], str(gpu.memory_mib), *device[1:])
+        overview.rows.append((whole, used_mib * MIB))
+    yield from (limit, cores, memory, shared, used, share, overview)
 
 
 def _used(record: GpuRecord) -> tuple[int, int]:
     """Memory in MiB and cores in percent of the claimed profiles."""
-    known = [record.capability.by_name.get(claim.profile) for claim in record.claims]
-    profiles = [profile for profile in known if profile is not None]
-    return sum(p.memory_mib for p in profiles), sum(p.core_percent for p in profiles)
+    by_name = record.capability.by_name
+    memory_mib = cores = 0
+    for claim in record.claims:
+        profile = by_name.get(claim.profile)
+        if profile is not None:
+            memory_mib += profile.memory_mib
+            cores += profile.core_percent
+    return memory_mib, cores
 
 
-def _instances(gpus: _Gpus) -> Metric:
+def _instances(gpus: _Gpus) -> Family:
     """HAMi's info series: one per reservation whose whole runtime identity is known.
 
     Two claims of one identity are one series: a duplicate would cost the whole scrape.
     """
-    family = GaugeMetricFamily(
-        "hami_node_gpu_mig_instance_info",
-        "Realized MIG instance identity and scheduler placement",
-        labels=(
-            "compute_instance_id",
-            "device_index",
-            "device_uuid",
-            "gpu_instance_id",
-            "mig_uuid",
-            "node",
-            "placement_size",
-            "placement_start",
-            "profile",
-            "zone",
-        ),
-    )
-    rows: dict[tuple[str, ...], None] = {}
+    rows: dict[tuple[str, ...], float] = {}
     for node, record in gpus:
         gpu = record.capability
         if gpu.mode != MODE_MIG:
@@ -140,7 +83,7 @@ def _instances(gpus: _Gpus) -> Metric:
             identity = claim.identity
             if identity is None:
                 continue
-            row: tuple[str, ...] = (
+            labels = (
                 str(identity.compute_instance_id),
                 str(gpu.index),
                 gpu.uuid,
@@ -150,61 +93,44 @@ def _instances(gpus: _Gpus) -> Metric:
                 str(claim.placement.size),
                 str(claim.placement.start),
                 claim.profile,
-                ZONE,
+                hami.ZONE,
             )
-            rows[row] = None
-    for labels in rows:
-        family.add_metric(labels, 1)
-    return family
+            rows[labels] = 1
+    return Family(hami.INSTANCES, list(rows.items()))
 
 
-def _reservations(gpus: _Gpus) -> Metric:
-    family = GaugeMetricFamily(
-        "hami_mig_reservations", "Reservations by how far they have come.", labels=("state",)
-    )
+def _reservations(gpus: _Gpus) -> Family:
     counts = dict.fromkeys(Phase, 0)
     for _node, record in gpus:
         for claim in record.claims:
             counts[claim.phase] += 1
-    for phase, count in counts.items():
-        family.add_metric([str(phase)], count)
-    return family
+    return Family(table.RESERVATIONS, [((str(phase),), n) for phase, n in counts.items()])
 
 
-def _free(gpus: _Gpus) -> Iterator[Metric]:
+def _room(gpus: _Gpus) -> Iterator[Family]:
     """How many more instances of each profile fit, and how far the free slices are scattered."""
-    free = GaugeMetricFamily(
-        "hami_mig_free_placements",
-        "Instances of a profile that still fit on a GPU together.",
-        labels=("device_uuid", "node", "profile"),
-    )
-    scattered = GaugeMetricFamily(
-        "hami_mig_fragmentation_ratio",
-        "Share of a GPU's free memory slices that its largest free placement cannot use, 0 to 1.",
-        labels=("device_uuid", "node"),
-    )
+    free, scattered = Family(table.FREE), Family(table.FRAGMENTATION)
     for node, record in gpus:
         if record.capability.mode != MODE_MIG:
             continue
-        uuid = record.capability.uuid
+        uuid, fits, state = record.capability.uuid, record.table, record.state
+        is_open = record.refusal is None
         largest = 0
-        for name, shape in record.table.by_name.items():
-            count = 0 if record.refusal else record.table.most(record.state, shape)
-            free.add_metric([uuid, node.name, name], count)
-            if record.table.best(record.state, shape) is not None:
-                largest = max(largest, record.capability.by_name[name].memory_slices)
+        for name, shape in fits.by_name.items():
+            count = fits.most(state, shape)
+            free.rows.append(((uuid, node.name, name), count if is_open else 0))
+            if count:
+                largest = max(largest, shape.memory_slices)
         left = record.free_memory_slices
-        scattered.add_metric([uuid, node.name], 1 - largest / left if left else 0)
+        scattered.rows.append(((uuid, node.name), 1 - largest / left if left else 0))
     yield free
     yield scattered
 
 
-def _closed(snapshot: ClusterSnapshot) -> Metric:
-    """Nodes that take no new work, and why; GPUs of others that take none for a conflict."""
-    family = GaugeMetricFamily(
-        "hami_node_closed", "1 for a node that takes no new work.", labels=("node", "reason")
-    )
+def _closed(snapshot: ClusterSnapshot) -> Family:
+    """Nodes that take no new work, and why."""
+    family = Family(table.NODE_CLOSED)
     for name, node in sorted(snapshot.nodes.items()):
         if node.closed is not None:
-            family.add_metric([name, str(node.closed)], 1)
+            family.add(1, name, str(node.closed))
     return family

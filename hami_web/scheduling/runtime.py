@@ -31,6 +31,7 @@ from hami_web.scheduling.fence import FencedCluster
 from hami_web.scheduling.leadership import Election, Elector, Leadership, SoleProcess, Term
 from hami_web.scheduling.nodelock import LockChanges, NodeLocks
 from hami_web.scheduling.readiness import Readiness
+from hami_web.scheduling.realizations import Realizations
 from hami_web.scheduling.role_label import RoleLabel
 from hami_web.scheduling.sinks import NodeSink, PodSink, QuotaSink
 from hami_web.scheduling.state import ClusterState
@@ -115,7 +116,14 @@ class Runtime:
         )
         timing = options.timing
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
-        pod_sink = PodSink(self.state, self.waiting, options.scheduler_name, notice=self._notice)
+        self.realizations = Realizations()
+        pod_sink = PodSink(
+            self.state,
+            self.waiting,
+            options.scheduler_name,
+            notice=self._notice,
+            realizations=self.realizations,
+        )
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(
                 "leases", leases(transport, options.namespace, label), self.agents, timing=timing

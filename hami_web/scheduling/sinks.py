@@ -12,6 +12,8 @@ from hami_web.core.errors import InvalidRequest
 from hami_web.core.quota import NamespaceQuota, parse_quota
 from hami_web.scheduling.collection import settle, undisturbed
 from hami_web.scheduling.nodelock import LockChanges
+from hami_web.scheduling.pods import read_pod
+from hami_web.scheduling.realizations import Realizations
 from hami_web.scheduling.state import ClusterState
 from hami_web.scheduling.waiting import WaitingPods
 
@@ -121,10 +123,12 @@ class PodSink:
         scheduler_name: str,
         *,
         notice: Callable[[], None] = lambda: None,
+        realizations: Realizations | None = None,
     ) -> None:
         self._notice = notice
         self._state = state
         self._waiting = waiting
+        self._realizations = realizations or Realizations()
         self._scheduler_name = scheduler_name
 
     def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
@@ -135,11 +139,15 @@ class PodSink:
             self._waiting.keep(pod.uid for pod in pods if _waits(pod))
             for pod in pods:
                 self._adopt(pod)
+            snapshot = self._state.snapshot()
+            self._realizations.replace(claim for _, _, claim in snapshot.claims())
             settle()
 
     def put(self, item: PodView) -> None:
         """Take one Pod as it is now."""
         self._state.set_pod(item)
+        record = read_pod(item)
+        self._realizations.observe(item.uid, record.claims if record else ())
         if not _waits(item):
             self._waiting.drop(item.uid)
         self._adopt(item)
@@ -147,6 +155,7 @@ class PodSink:
     def remove(self, metadata: ObjectMeta) -> None:
         """Forget a Pod."""
         self._state.remove_pod(metadata.uid)
+        self._realizations.observe(metadata.uid, ())
         self._waiting.drop(metadata.uid)
 
     def _adopt(self, pod: PodView) -> None:

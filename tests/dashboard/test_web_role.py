@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -117,15 +118,20 @@ def test_an_api_server_that_is_gone_is_named_and_the_map_stays(
 
 
 def test_the_command_serves_and_stops_with_open_streams(api: ApiClient, kubeconfig: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{probe.getsockname()[1]}"
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "manage.py"), "web", "--listen", "127.0.0.1:0"],
-        env={**os.environ, "HAMI_KUBECONFIG": str(kubeconfig)},
+        env={**os.environ, "HAMI_KUBECONFIG": str(kubeconfig), "HAMI_METRICS_LISTEN": metrics},
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         url = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
         soon(lambda: is_ready(url))
+        with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=5) as answer:
+            assert b'method="GET",route="readyz",status="2xx"' in answer.read()
         with urllib.request.urlopen(f"{url}/events?since=0", timeout=5) as stream:
             assert stream.readline() == b"retry: 3000\n"
             began = time.monotonic()

@@ -6,13 +6,15 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hami_web.metrics.activity import SchedulingCollector
+from hami_web.metrics.exposition import render
+from hami_web.metrics.series import collect_all
+from hami_web.metrics.watches import WatchCollector
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.measures import Durations
+from hami_web.scheduling.realizations import Realizations
 
 
 class Watch:
@@ -35,15 +37,15 @@ def core():
         binder=SimpleNamespace(durations=Durations(), lock_waits=Durations(), unsettled=["x"]),
         waiting=["a", "b"],
         waker=SimpleNamespace(woken=7),
+        realizations=Realizations(),
         decider=SimpleNamespace(filter_durations=Durations(), rejections={"CardNotHealth": 3}),
         log=SimpleNamespace(dropped=5),
     )
 
 
 def scrape(core):
-    registry = CollectorRegistry()
-    registry.register(SchedulingCollector(core))
-    families = text_string_to_metric_families(generate_latest(registry).decode())
+    collectors = (SchedulingCollector(core), WatchCollector(core.reflectors))
+    families = text_string_to_metric_families(render(collect_all(collectors)).decode())
     return {
         (s.name, *sorted(s.labels.items())): s.value for family in families for s in family.samples
     }
@@ -73,7 +75,7 @@ def test_queues_and_waiting_pods_are_counted(core):
 def test_watches_show_silence_lists_and_failures(core):
     found = scrape(core)
     assert found["hami_informer_silence_seconds", ("resource", "pods")] == 1.5
-    assert ("hami_informer_list_age_seconds", ("resource", "pods")) not in found
+    assert ("hami_informer_last_list_timestamp_seconds", ("resource", "pods")) not in found
     assert found["hami_informer_relists_total", ("resource", "pods")] == 3
     assert found["hami_informer_failures_total", ("resource", "pods")] == 2
 

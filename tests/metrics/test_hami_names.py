@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.quota import NamespaceQuota
 from hami_web.core.reservation import RuntimeIdentity
 from hami_web.metrics.containers import ContainerCollector
-from hami_web.metrics.legacy import LegacyCollector
+from hami_web.metrics.exposition import render
+from hami_web.metrics.legacy import under_old_names
 from hami_web.metrics.occupancy import OccupancyCollector
 from hami_web.metrics.process import ProcessCollector
+from hami_web.metrics.series import collect_all
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.leadership import SoleProcess
 from hami_web.scheduling.state import ClusterState
@@ -37,12 +37,11 @@ def state():
 
 
 def scrape(state, quotas=()):
-    registry = CollectorRegistry()
     occupancy = OccupancyCollector(state.snapshot)
     containers = ContainerCollector(state.snapshot, lambda: quotas)
-    for collector in (occupancy, containers, LegacyCollector(occupancy, containers)):
-        registry.register(collector)
-    return list(text_string_to_metric_families(generate_latest(registry).decode()))
+    families = list(collect_all((occupancy, containers)))
+    text = render([*families, *under_old_names(families)]).decode()
+    return list(text_string_to_metric_families(text))
 
 
 def values(families, name):
@@ -128,12 +127,10 @@ class Process:
 
 
 def test_the_process_tells_its_build_and_its_role():
-    registry = CollectorRegistry()
     process = Process()
-    registry.register(ProcessCollector(process))
 
     def scraped():
-        text = generate_latest(registry).decode()
+        text = render(ProcessCollector(process).collect()).decode()
         return {s.name: s for f in text_string_to_metric_families(text) for s in f.samples}
 
     found = scraped()

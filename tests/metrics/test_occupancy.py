@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hami_web.cluster.views import (
@@ -20,6 +18,7 @@ from hami_web.core.capability import NodeCapability
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.registration import encode_registration
 from hami_web.core.reservation import RuntimeIdentity, encode_allocations
+from hami_web.metrics.exposition import render
 from hami_web.metrics.occupancy import OccupancyCollector
 from hami_web.scheduling.state import ClusterState
 from tests.builders import GPU_B, a100_40gb, reservation
@@ -51,9 +50,7 @@ def scrape(*pods):
     state.set_node(gpu_node("gpu-n1", a100_40gb(), a100_40gb(GPU_B, 1)))
     for pod in pods:
         state.set_pod(pod)
-    registry = CollectorRegistry()
-    registry.register(OccupancyCollector(state.snapshot))
-    return generate_latest(registry).decode()
+    return render(OccupancyCollector(state.snapshot).collect()).decode()
 
 
 def samples(text, name):

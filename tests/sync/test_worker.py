@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -38,6 +39,7 @@ class Worker:
             "HAMI_DATA_DIR": str(folder),
             "HAMI_BROKER_URL": broker,
             "HAMI_RECONCILE_SECONDS": "1",
+            "HAMI_METRICS_LISTEN": f"127.0.0.1:{_free_port()}",
             "DJANGO_SETTINGS_MODULE": "hami_web.settings",
         }
         self.log = folder / "worker.log"
@@ -76,6 +78,17 @@ class Worker:
 
     def runs(self) -> int:
         return self.rows("SELECT count(*) FROM history_reconciliation")[0][0]
+
+    def metric(self, sample: str) -> float | None:
+        """A value of this worker's metrics; None while it does not answer or have it."""
+        address = self.environment["HAMI_METRICS_LISTEN"]
+        try:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return None
+        found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return float(found[sample]) if sample in found else None
 
     def soon(self, look: Callable[[], object], seconds: float = 20) -> float:
         began = time.monotonic()
@@ -165,6 +178,30 @@ def test_rows_changed_by_hand_are_corrected_and_counted(worker: Worker, api: Api
     worker.soon(lambda: ("altered",) in worker.rows(query))
 
 
+def test_any_worker_tells_the_same_of_the_mirror_and_goes_on_counting(
+    worker: Worker, api: ApiClient
+) -> None:
+    bind(api, "job", 0)
+    corrected = 'hami_mirror_corrections_total{cause="altered",entity="reservation",kind="missing"}'
+    ended = 'hami_worker_tasks_total{outcome="succeeded",task="reconcile"}'
+    worker.soon(lambda: worker.metric('hami_mirror_rows{entity="reservation"}') == 1)
+    worker.soon(lambda: worker.runs() > 1 and (worker.metric(ended) or 0) > 1)
+    worker.rows("DELETE FROM reservations_memorysliceclaim")
+    worker.rows("DELETE FROM reservations_migreservation")
+    worker.soon(lambda: worker.metric(corrected) == 1)
+    before = worker.metric(ended)
+    worker.end(signal.SIGKILL)
+    second = Worker(worker.folder, worker.folder / "kubeconfig", "filesystem://")
+    second.start()
+    try:
+        second.soon(lambda: (second.metric(ended) or 0) > before)
+        assert second.metric(corrected) == 1
+        second.soon(lambda: second.metric('hami_informer_relists_total{resource="pods"}'))
+        assert second.metric("hami_mirror_lag_seconds") < 10
+    finally:
+        second.close()
+
+
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[Redis]:
     if shutil.which("redis-server") is None:
@@ -175,13 +212,17 @@ def redis(tmp_path: Path) -> Iterator[Redis]:
     redis.stop()
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Redis:
     """A Redis of the test's own that forgets everything when it stops."""
 
     def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = _free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:

@@ -11,6 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from hami_web.dashboard.installed import installed_map
+from hami_web.metrics.exposition import render
+from hami_web.metrics.requests import REQUESTS
+from hami_web.metrics.server import start_server
 
 GRACE_S = 5
 
@@ -50,7 +53,12 @@ class Command(BaseCommand):
             server_header=False,
             timeout_graceful_shutdown=GRACE_S,
         )
-        DashboardServer(config).run()
+        metrics = start_server(settings.METRICS_LISTEN, lambda: render(REQUESTS.collect()))
+        try:
+            DashboardServer(config).run()
+        finally:
+            if metrics is not None:
+                metrics.close()
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -10,11 +10,17 @@ from typing import Any, Final
 from celery.beat import Scheduler, Service
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import connection
 
 from hami_web.celery import app
 from hami_web.history.vitals import VitalsWatch
-from hami_web.sync import progress
+from hami_web.metrics.exposition import render
+from hami_web.metrics.series import collect_all
+from hami_web.metrics.server import MetricsServer, start_server
+from hami_web.metrics.watches import WatchCollector
+from hami_web.sync import measuring, progress
 from hami_web.sync.feed import Feed
+from hami_web.sync.series import MirrorCollector
 from hami_web.sync.signing import signing_keys
 from hami_web.sync.tasks import reconcile
 
@@ -36,6 +42,8 @@ class Command(BaseCommand):
             (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
         stopped = threading.Event()
         feed = Feed(settings.KUBECONFIG, settings.NAMESPACE, keys=signing_keys())
+        measuring.connect()
+        metrics = _metrics(feed)
         beat = Service(app, scheduler_cls=Scheduler)
         threads = (
             threading.Thread(target=beat.start, name="beat", daemon=True),
@@ -57,6 +65,21 @@ class Command(BaseCommand):
             beat.stop()
             watch.stop()
             feed.stop()
+            if metrics is not None:
+                metrics.close()
+
+
+def _metrics(feed: Feed) -> MetricsServer | None:
+    """The server of this process's series, where one is configured."""
+    collectors = (MirrorCollector(), WatchCollector(feed.reflectors))
+
+    def text() -> bytes:
+        try:
+            return render(collect_all(collectors))
+        finally:
+            connection.close()  # each answer has a thread of its own
+
+    return start_server(settings.METRICS_LISTEN, text)
 
 
 def _watch(stopped: threading.Event) -> None:
