@@ -1,4 +1,4 @@
-"""Django settings, read from the environment; the only place that reads it.
+"""Django settings, read from the environment; the only place that names its variables.
 
 Every variable has a default that works, or the process says which one it lacks. A secret can be
 given as a file by the same name with ``_FILE``.
@@ -7,108 +7,41 @@ given as a file by the same name with ``_FILE``.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 from pathlib import Path
 from typing import Final
 
-import yaml
 from django.core.exceptions import ImproperlyConfigured
 
+from hami_web import environment
 from hami_web.database import parse_database_url
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
 
 
-def _text(name: str, default: str = "") -> str:
-    return os.environ.get(name, default).strip()
-
-
-def _secret(name: str) -> str:
-    """A secret from the variable, or from the file that ``<name>_FILE`` names."""
-    path = _text(f"{name}_FILE")
-    if not path:
-        return _text(name)
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ImproperlyConfigured(f"{name}_FILE: {path!r}: {error.strerror}") from error
-
-
-def _number(name: str, default: float, *, least: float, most: float) -> float:
-    text = _text(name) or str(default)
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not least <= value <= most:
-        raise ImproperlyConfigured(
-            f"{name}: {text!r} is not allowed; allowed: a number in {least:g}…{most:g}"
-        )
-    return value
-
-
-def _flag(name: str, default: str = "false") -> bool:
-    text = _text(name, default).lower()
-    if text not in {"true", "false", "1", "0"}:
-        raise ImproperlyConfigured(f"{name}: {text!r} is not allowed; allowed: true, false")
-    return text in {"true", "1"}
-
-
-def _choice(name: str, allowed: tuple[str, ...]) -> str:
-    """One of the allowed words, in any case; the first is the default."""
-    text = _text(name, allowed[0]).upper()
-    if text not in allowed:
-        raise ImproperlyConfigured(
-            f"{name}: {text!r} is not allowed; allowed: {', '.join(allowed)}"
-        )
-    return text
-
-
-def _path(name: str) -> Path | None:
-    text = _text(name)
-    return Path(text) if text else None
-
-
 def _database(name: str) -> dict[str, object]:
     """The database of a URL, which may be a secret; by default a file in the data folder."""
-    url = _secret(name) or f"sqlite:///{DATA_DIR / 'hami.sqlite3'}"
+    url = environment.secret(name) or f"sqlite:///{DATA_DIR / 'hami.sqlite3'}"
     try:
         return parse_database_url(url)
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}") from error
 
 
-def _policy_section(name: str, section: str) -> object:
-    """One section of the YAML file that the variable names; an empty one without a file."""
-    path = _path(name)
-    if path is None:
-        return {}
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ImproperlyConfigured(f"{name}: {path}: {error}") from error
-    if not isinstance(document, dict):
-        raise ImproperlyConfigured(f"{name}: {path}: allowed: a YAML mapping")
-    return document.get(section) or {}
-
-
 # Where the database and the queue lie unless they are elsewhere by URL; a local disk, never NFS.
-DATA_DIR = Path(_text("HAMI_DATA_DIR", str(BASE_DIR / "var"))).absolute()
+DATA_DIR = Path(environment.text("HAMI_DATA_DIR", str(BASE_DIR / "var"))).absolute()
 
 # --- Django -------------------------------------------------------------------------------------
 
-DEBUG = _flag("HAMI_DEBUG")
+DEBUG = environment.flag("HAMI_DEBUG")
 # Nothing that outlives a process is signed by the extender; a role that needs a lasting key checks
 # for it (checks.py).
-SECRET_KEY_IS_LASTING = bool(_secret("HAMI_SECRET_KEY"))
-SECRET_KEY = _secret("HAMI_SECRET_KEY") or secrets.token_urlsafe(48)
-ALLOWED_HOSTS = [
-    host for host in _text("HAMI_ALLOWED_HOSTS", "127.0.0.1,localhost").split(",") if host
-]
+SECRET_KEY_IS_LASTING = bool(environment.secret("HAMI_SECRET_KEY"))
+SECRET_KEY = environment.secret("HAMI_SECRET_KEY") or secrets.token_urlsafe(48)
+ALLOWED_HOSTS = list(environment.words("HAMI_ALLOWED_HOSTS")) or ["127.0.0.1", "localhost"]
 # The extender knows no database and loads nothing of the roles that have one; manage.py says so.
 ROLES = ("ALL", "EXTENDER")
-ROLE = _choice("HAMI_ROLE", ROLES)
+ROLE = environment.choice("HAMI_ROLE", ROLES)
 INSTALLED_APPS: list[str] = [
     "hami_web.extender",
     "hami_web.dashboard",
@@ -117,6 +50,10 @@ INSTALLED_APPS: list[str] = [
 ]
 if ROLE == "ALL":
     INSTALLED_APPS += [
+        "hami_web.access",
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.sessions",
         "hami_web.inventory",
         "hami_web.reservations",
         "hami_web.history",
@@ -144,46 +81,46 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _choice("HAMI_LOG_LEVEL", LOG_LEVELS)},
+    "root": {"handlers": ["stderr"], "level": environment.choice("HAMI_LOG_LEVEL", LOG_LEVELS)},
 }
 
 # --- Kubernetes ---------------------------------------------------------------------------------
 
 # Empty: the Pod's ServiceAccount.
-KUBECONFIG = _path("HAMI_KUBECONFIG")
-SCHEDULER_NAME = _text("HAMI_SCHEDULER_NAME", "hami-scheduler")
+KUBECONFIG = environment.path("HAMI_KUBECONFIG")
+SCHEDULER_NAME = environment.text("HAMI_SCHEDULER_NAME", "hami-scheduler")
 # Where the Leases of extender and agents are.
-NAMESPACE = _text("HAMI_NAMESPACE", "hami-system")
+NAMESPACE = environment.text("HAMI_NAMESPACE", "hami-system")
 # Our own Pod, from the downward API; its label tells a Service who leads.
-POD_NAME = _text("HAMI_POD_NAME")
+POD_NAME = environment.text("HAMI_POD_NAME")
 # Off only where no second extender can exist.
-LEADER_ELECTION = _flag("HAMI_LEADER_ELECTION", "true")
+LEADER_ELECTION = environment.flag("HAMI_LEADER_ELECTION", "true")
 # A leader that is silent for so long is followed by another replica.
-LEASE_SECONDS = int(_number("HAMI_LEASE_SECONDS", 10, least=3, most=120))
+LEASE_SECONDS = int(environment.number("HAMI_LEASE_SECONDS", 10, least=3, most=120))
 # Calls to the API server in a second, and at once; binds go before everything else.
-KUBE_QPS = _number("HAMI_KUBE_QPS", 200, least=1, most=10_000)
-KUBE_BURST = int(_number("HAMI_KUBE_BURST", 400, least=2, most=20_000))
+KUBE_QPS = environment.number("HAMI_KUBE_QPS", 200, least=1, most=10_000)
+KUBE_BURST = int(environment.number("HAMI_KUBE_BURST", 400, least=2, most=20_000))
 
 # --- extender -----------------------------------------------------------------------------------
 
-EXTENDER_LISTEN = _text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8010")
-EXTENDER_THREADS = int(_number("HAMI_EXTENDER_THREADS", 128, least=4, most=1024))
-EXTENDER_TLS_CERT = _path("HAMI_EXTENDER_TLS_CERT")
-EXTENDER_TLS_KEY = _path("HAMI_EXTENDER_TLS_KEY")
+EXTENDER_LISTEN = environment.text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8010")
+EXTENDER_THREADS = int(environment.number("HAMI_EXTENDER_THREADS", 128, least=4, most=1024))
+EXTENDER_TLS_CERT = environment.path("HAMI_EXTENDER_TLS_CERT")
+EXTENDER_TLS_KEY = environment.path("HAMI_EXTENDER_TLS_KEY")
 # Longest time that /bind waits for the node; below kube-scheduler's httpTimeout (30 s).
-BIND_WAIT_S = _number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
+BIND_WAIT_S = environment.number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
 # HAMi's series under their older names, beside the new ones.
-LEGACY_METRICS = _flag("HAMI_LEGACY_METRICS")
+LEGACY_METRICS = environment.flag("HAMI_LEGACY_METRICS")
 # Keys that sign reservations, one a line; read again when it changes. Empty: unsigned.
-SIGNING_KEYS = _path("HAMI_SIGNING_KEYS")
+SIGNING_KEYS = environment.path("HAMI_SIGNING_KEYS")
 # Section "scheduling" of the cluster's policy file; checked where it is used.
-SCHEDULING_POLICY = _policy_section("HAMI_POLICY_FILE", "scheduling")
+SCHEDULING_POLICY = environment.policy_section("HAMI_POLICY_FILE", "scheduling")
 # Section "admission" of the same file.
-ADMISSION_POLICY = _policy_section("HAMI_POLICY_FILE", "admission")
+ADMISSION_POLICY = environment.policy_section("HAMI_POLICY_FILE", "admission")
 # Users who may change reservations on Pods, separated by commas.
 TRUSTED_WRITERS = frozenset(
     user.strip()
-    for user in _text(
+    for user in environment.text(
         "HAMI_TRUSTED_WRITERS",
         f"system:serviceaccount:{NAMESPACE}:hami-extender,"
         f"system:serviceaccount:{NAMESPACE}:hami-node-agent",
@@ -194,20 +131,23 @@ TRUSTED_WRITERS = frozenset(
 # --- web ----------------------------------------------------------------------------------------
 # The extender's handler uses none of this (extender/handler.py).
 
-WEB_LISTEN = _text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
+WEB_LISTEN = environment.text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
 # Set where people reach the dashboard over HTTPS: cookies are then sent over nothing else.
-WEB_HTTPS = _flag("HAMI_WEB_HTTPS")
+WEB_HTTPS = environment.flag("HAMI_WEB_HTTPS")
 
 MIDDLEWARE: list[str] = [
     "hami_web.metrics.requests.time_requests",
+    "hami_web.access.middleware.RequestIdentity",
     "hami_web.dashboard.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "hami_web.dashboard.static_files.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 TEMPLATES = [
@@ -229,17 +169,72 @@ LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "hami_web" / "locale"]
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
-LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = WEB_HTTPS
+LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = WEB_HTTPS
+
+# --- access (docs/security.md) ------------------------------------------------------------------
+
+# What nobody in particular may do; none: everyone signs in.
+ANONYMOUS_ROLE = environment.choice("HAMI_ANONYMOUS_ROLE", ("none", "viewer"))
+ANONYMOUS_NAMESPACES = environment.words("HAMI_ANONYMOUS_NAMESPACES")
+LOCAL_LOGIN = environment.flag("HAMI_LOCAL_LOGIN", "true")
+KUBERNETES_LOGIN = environment.flag("HAMI_KUBERNETES_LOGIN")
+# How long an answer of the API server about people is believed.
+ACCESS_CACHE_SECONDS = environment.number("HAMI_ACCESS_CACHE_SECONDS", 60, least=1, most=600)
+# Section "access" of the policy file: roles of groups, namespaces of roles.
+ACCESS_POLICY = environment.policy_section("HAMI_POLICY_FILE", "access")
+# Proxies whose X-Forwarded-For, X-Forwarded-Proto and headers about people are believed.
+PROXY_ADDRESSES = environment.networks("HAMI_PROXY_ADDRESSES")
+PROXY_USER_HEADER = environment.text("HAMI_PROXY_USER_HEADER")
+PROXY_GROUPS_HEADER = environment.text("HAMI_PROXY_GROUPS_HEADER")
+# People of these sources have the same names in the cluster, whose rules say what they see.
+REVIEWED_SOURCES = environment.words("HAMI_REVIEWED_SOURCES", ("oidc", "proxy"))
+KUBERNETES_NAME_PREFIX = environment.text("HAMI_KUBERNETES_NAME_PREFIX")
+API_CALLS_PER_MINUTE = environment.number("HAMI_API_CALLS_PER_MINUTE", 1200, least=1, most=10**6)
+# 0: audit entries are kept for ever.
+AUDIT_DAYS = environment.number("HAMI_AUDIT_DAYS", 0, least=0, most=36_500)
+# For manage.py create_admin, where nobody can type.
+ADMIN_PASSWORD = environment.secret("HAMI_ADMIN_PASSWORD")
+
+if ROLE == "ALL":
+    AUTH_USER_MODEL = "access.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("MinimumLengthValidator", {"min_length": 12}),
+        ("UserAttributeSimilarityValidator", {"user_attributes": ("username",)}),
+        ("CommonPasswordValidator", {}),
+        ("NumericPasswordValidator", {}),
+    )
+]
+LOGIN_URL = "access:login"
+LOGIN_REDIRECT_URL = "/"
+# Names of our own: on one host all ports share their cookies.
+_COOKIE_PREFIX = "__Host-hami" if WEB_HTTPS else "hami"
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}_session"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "hami_web.access.refusals.refuse_forged"
+SESSION_COOKIE_AGE = int(environment.number("HAMI_SESSION_HOURS", 12, least=0.1, most=720) * 3600)
+# Set by RequestIdentity from what an allowed proxy says; no header can have this name.
+SECURE_PROXY_SSL_HEADER = ("hami.scheme", "https")
+SECURE_SSL_REDIRECT = WEB_HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if WEB_HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# Other hosts of the domain are not ours to decide for.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- worker -------------------------------------------------------------------------------------
 
-RECONCILE_SECONDS = _number("HAMI_RECONCILE_SECONDS", 60, least=1, most=3600)
-SAMPLE_SECONDS = _number("HAMI_SAMPLE_SECONDS", 60, least=1, most=3600)
-HISTORY_DAYS = _number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
+RECONCILE_SECONDS = environment.number("HAMI_RECONCILE_SECONDS", 60, least=1, most=3600)
+SAMPLE_SECONDS = environment.number("HAMI_SAMPLE_SECONDS", 60, least=1, most=3600)
+HISTORY_DAYS = environment.number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
 # /metrics of worker and web, "host:port"; empty: none. The extender's is on its own address.
-METRICS_LISTEN = _text("HAMI_METRICS_LISTEN")
+METRICS_LISTEN = environment.text("HAMI_METRICS_LISTEN")
 
-CELERY_BROKER_URL = _secret("HAMI_BROKER_URL") or "filesystem://"
+CELERY_BROKER_URL = environment.secret("HAMI_BROKER_URL") or "filesystem://"
 BROKER_DIR = DATA_DIR / "queue"
 if CELERY_BROKER_URL == "filesystem://":
     CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -267,8 +262,9 @@ CELERY_BEAT_SCHEDULE = {
 # --- REST API -----------------------------------------------------------------------------------
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["hami_web.api.tokens.BearerToken"],
-    "DEFAULT_PERMISSION_CLASSES": ["hami_web.api.tokens.HasToken"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["hami_web.access.permissions.CallerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["hami_web.access.permissions.MayDo"],
+    "DEFAULT_THROTTLE_CLASSES": ["hami_web.access.permissions.CallerThrottle"],
     "DEFAULT_RENDERER_CLASSES": [
         "rest_framework.renderers.JSONRenderer",
         "hami_web.api.csv_rows.CsvRenderer",

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ApiConfig(AppConfig):
-    """Tokens, and the views that they open."""
+    """Reads of the mirror."""
 
     name = "hami_web.api"
     default_auto_field = "django.db.models.BigAutoField"

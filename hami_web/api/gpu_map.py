@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from hami_web.access.visibility import UNAVAILABLE, Visibility
 from hami_web.inventory.models import Gpu
 from hami_web.reservations.models import MigReservation, Phase
 
@@ -22,6 +23,7 @@ FILLS: Final = {
     Phase.TERMINATING.value: "#fde68a",
     Phase.CONFLICTED.value: "#fca5a5",
     BLOCKED: "#d4d4d4",
+    UNAVAILABLE: "#e5e7eb",
 }
 
 
@@ -50,6 +52,15 @@ def intervals(gpu: Gpu, rows: Sequence[MigReservation]) -> list[Interval]:
             taken |= set(range(item.start, item.end))
     found.extend(Interval(i, 1, FREE) for i in range(gpu.memory_slices) if i not in taken)
     return sorted(found, key=lambda item: (item.start, item.size, item.pod))
+
+
+def masked(item: Interval, seen: Visibility) -> Interval:
+    """The interval as a caller may see it: taken, but not by whom, as what, or how far it is."""
+    if item.state == FREE or seen.everything:
+        return item
+    if item.state != BLOCKED and seen.sees(item.namespace):
+        return item
+    return Interval(item.start, item.size, BLOCKED if item.state == BLOCKED else UNAVAILABLE)
 
 
 def draw(gpu: Gpu, found: Sequence[Interval]) -> str:

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ListSerializer, Serializer
 
+from hami_web.api.governed import Governed
 from hami_web.api.parameters import (
     COMMON,
     LIMIT_DEFAULT,
@@ -25,11 +26,15 @@ from hami_web.api.parameters import (
 from hami_web.api.problems import InvalidParameter
 
 
-class ListView(GenericAPIView[Any]):
+class ListView(Governed, GenericAPIView[Any]):
     """GET with filters, ordering, ``limit``/``offset``, ``fields`` and ``format``.
 
     The answer has ``results`` and ``next``; counting all rows would cost more than a page.
+    Where rows belong to namespaces, ``namespace_column`` names the column: those that the caller
+    may not see are not there, for filters and order neither.
     """
+
+    namespace_column: ClassVar[str] = ""
 
     filters: ClassVar[tuple[Filter, ...]] = ()
     ordering: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +48,7 @@ class ListView(GenericAPIView[Any]):
         check_known(request, (*COMMON, *(item.name for item in self.filters)))
         limit = parse_whole(request, "limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         offset = parse_whole(request, "offset", 0, least=0, most=OFFSET_MAX)
-        rows = apply_filters(self.rows(), request, self.filters)
+        rows = apply_filters(self._visible(), request, self.filters)
         rows = apply_ordering(rows, request, self.ordering)
         page = list(rows[offset : offset + limit + 1])
         serializer = self.get_serializer(page[:limit], many=True)
@@ -51,6 +56,12 @@ class ListView(GenericAPIView[Any]):
             _keep_fields(serializer.child, request)
         more = _next_url(request, offset + limit) if len(page) > limit else None
         return Response({"next": more, "results": serializer.data})
+
+    def _visible(self) -> QuerySet[Any]:
+        rows = self.rows()
+        if not self.namespace_column:
+            return rows
+        return self.visibility.restrict(rows, self.namespace_column)
 
     def get_queryset(self) -> QuerySet[Any]:
         """For the schema's generator."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -21,6 +22,7 @@ CODES = {
     404: "request.not_found",
     405: "request.method_not_allowed",
     406: "request.format_unavailable",
+    429: "request.throttled",
     503: "mirror.unavailable",
 }
 CONTENT_TYPE = "application/problem+json"
@@ -43,6 +45,14 @@ class MirrorUnavailable(APIException):
     default_detail = "the mirror's database cannot be read now"
 
 
+class NotVisible(APIException):
+    """A namespace in the address that the caller may not see, whether it exists or not."""
+
+    status_code = status.HTTP_403_FORBIDDEN
+    default_detail = "what lies in this namespace is unavailable to you"
+    code = "namespace.unavailable"
+
+
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None for what is no answer to the caller but a fault of ours."""
     if isinstance(error, Http404):
@@ -58,7 +68,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         "type": "about:blank",
         "title": error.default_detail,
         "status": error.status_code,
-        "code": CODES.get(error.status_code, "request.invalid"),
+        "code": getattr(error, "code", CODES.get(error.status_code, "request.invalid")),
         "detail": str(error.detail),
     }
     if isinstance(error, InvalidParameter):
@@ -68,6 +78,9 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     header = getattr(error, "auth_header", None)
     if header:
         response["WWW-Authenticate"] = header
+    wait_s = getattr(error, "wait", None)
+    if wait_s is not None:
+        response["Retry-After"] = str(max(1, math.ceil(wait_s)))
     request = context["request"]
     # Whatever format was asked for, a problem is told as JSON.
     request.accepted_renderer = _json_renderer(context["view"])

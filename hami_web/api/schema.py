@@ -8,9 +8,9 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
+from hami_web.access.permissions import CallerAuthentication
 from hami_web.api.listing import ListView
 from hami_web.api.parameters import LIMIT_MAX, OFFSET_MAX
-from hami_web.api.tokens import BearerToken
 
 
 class ApiSchema(AutoSchema):
@@ -31,10 +31,10 @@ class ApiSchema(AutoSchema):
         ]
 
 
-class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers by subclassing
-    """How the schema tells of tokens."""
+class CallerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers by subclassing
+    """How the schema tells of tokens; browsers are known by their session."""
 
-    target_class = BearerToken
+    target_class = CallerAuthentication
     name = "token"
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.test import Client
 
-from hami_web.api.tokens import create_token
+from hami_web.access.audit import SYSTEM
+from hami_web.access.roles import Role
+from hami_web.access.tokens import TokenGrant, create_token
 from hami_web.core.blocked import BlockedInterval
 from hami_web.core.placement import Placement
 from hami_web.inventory.mirror import mirror_nodes
@@ -22,7 +22,7 @@ def anonymous() -> Client:
 
 @pytest.fixture
 def token(db) -> str:
-    return create_token("tests", timedelta(days=1))
+    return create_token("tests", TokenGrant(Role.ADMIN), by=SYSTEM)
 
 
 @pytest.fixture

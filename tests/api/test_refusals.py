@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test import Client
 
-from hami_web.api.models import ApiToken
+from hami_web.access.models import ApiToken
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mirror")]
 

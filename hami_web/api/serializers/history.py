@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from hami_web.api.serializers.hiding import Hiding
 from hami_web.history.models import Alert, Drift, Reconciliation, Refusal, Sample
 
 
@@ -17,8 +18,14 @@ class RefusalSerializer(serializers.ModelSerializer[Refusal]):
         fields = ("namespace", "pod", "pod_uid", "message", "first_at", "last_at", "times")
 
 
-class AlertSerializer(serializers.ModelSerializer[Alert]):
+class AlertSerializer(Hiding, serializers.ModelSerializer[Alert]):
     """An alert with who knows of it; its condition held last at ``seen_at``."""
+
+    hidden = ("text",)
+
+    def hides(self, instance: Alert) -> bool:
+        """Those of no namespace tell what agents say; the others lie where the caller sees."""
+        return not instance.namespace
 
     class Meta:
         model = Alert
@@ -28,8 +35,10 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         )
 
 
-class DriftSerializer(serializers.ModelSerializer[Drift]):
+class DriftSerializer(Hiding, serializers.ModelSerializer[Drift]):
     """A correction of the mirror with its cause."""
+
+    hidden = ("key", "detail")
 
     class Meta:
         model = Drift

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from hami_web.api.serializers.hiding import Hiding
 from hami_web.inventory.models import BlockedInterval, Gpu, Node, Profile
 
 
-class NodeSerializer(serializers.ModelSerializer[Node]):
+class NodeSerializer(Hiding, serializers.ModelSerializer[Node]):
     """A node; ``closed`` is the code why it takes no new work."""
+
+    hidden = ("doubts",)
 
     class Meta:
         model = Node
         fields = ("name", "closed", "doubts", "unschedulable", "other_owner", "changed_at")
 
 
-class BlockedSerializer(serializers.ModelSerializer[BlockedInterval]):
+class BlockedSerializer(Hiding, serializers.ModelSerializer[BlockedInterval]):
     """Memory slices that no reservation explains."""
+
+    hidden = ("reason",)
 
     class Meta:
         model = BlockedInterval

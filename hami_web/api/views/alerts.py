@@ -14,6 +14,7 @@ class Alerts(ListView):
     """Conditions that someone should look at, newest first."""
 
     serializer_class = shapes.AlertSerializer
+    namespace_column = "namespace"
     filters = (
         *by_text("code"),
         *by_text("subject"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
@@ -12,21 +10,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from hami_web.api.gpu_map import draw, intervals
+from hami_web.access.visibility import Visibility
+from hami_web.api.governed import Governed
+from hami_web.api.gpu_map import Interval, draw, intervals, masked
 from hami_web.api.parameters import check_known
 from hami_web.inventory.models import Gpu
 from hami_web.inventory.selectors import live_gpus
 from hami_web.reservations.models import MigReservation
 
 
-class GpuMap(APIView):
+class GpuMap(Governed, APIView):
     """All memory slices of one GPU: reservations, blocked and free ones."""
 
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, uuid: str) -> Response:
         """As JSON."""
         check_known(request, ("format",))
-        gpu, found = _map_of(uuid)
+        gpu, found = _map_of(uuid, self.visibility)
         body = {
             "uuid": gpu.uuid,
             "node": gpu.node.name,
@@ -36,18 +36,18 @@ class GpuMap(APIView):
         return Response(body)
 
 
-class GpuDrawing(APIView):
+class GpuDrawing(Governed, APIView):
     """The same as a drawing."""
 
     @extend_schema(responses={(200, "image/svg+xml"): OpenApiTypes.STR})
     def get(self, request: Request, uuid: str) -> HttpResponse:
         """As SVG."""
         check_known(request, ())
-        gpu, found = _map_of(uuid)
+        gpu, found = _map_of(uuid, self.visibility)
         return HttpResponse(draw(gpu, found), content_type="image/svg+xml")
 
 
-def _map_of(uuid: str) -> tuple[Gpu, list[Any]]:
+def _map_of(uuid: str, seen: Visibility) -> tuple[Gpu, list[Interval]]:
     gpu = get_object_or_404(live_gpus(), uuid=uuid)
     rows = MigReservation.objects.filter(released_at=None, gpu_uuid=uuid).order_by("start", "id")
-    return gpu, intervals(gpu, list(rows))
+    return gpu, [masked(item, seen) for item in intervals(gpu, list(rows))]

@@ -9,6 +9,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hami_web.api.governed import Governed
 from hami_web.api.listing import ListView
 from hami_web.api.parameters import by_flag, by_text, by_time, check_known
 from hami_web.api.serializers import history as shapes
@@ -32,7 +33,7 @@ class Samples(ListView):
         return Sample.objects.all()
 
 
-class FragmentationNow(GenericAPIView[Any]):
+class FragmentationNow(Governed, GenericAPIView[Any]):
     """Fragmentation of this moment by the core's own measure, and the room for each profile."""
 
     serializer_class = shapes.FragmentationSerializer

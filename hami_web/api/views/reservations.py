@@ -23,6 +23,7 @@ class Reservations(ListView):
     """Reservations, live and over; ``at`` gives those of one moment."""
 
     serializer_class = shapes.ReservationSerializer
+    namespace_column = "namespace"
     filters = (
         *by_text("namespace"),
         *by_text("pod"),

@@ -10,6 +10,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hami_web.api.governed import Governed
 from hami_web.api.parameters import MOMENT, check_known, parse_moment
 from hami_web.api.problems import InvalidParameter
 from hami_web.api.serializers import reservations as shapes
@@ -18,7 +19,7 @@ from hami_web.reservations.usage import usage_between
 USAGE_DAYS_MAX = 366
 
 
-class UsageHours(GenericAPIView[Any]):
+class UsageHours(Governed, GenericAPIView[Any]):
     """GPU-hours by namespace and profile over a range of time, at most 366 days."""
 
     serializer_class = shapes.UsageSerializer
@@ -39,4 +40,6 @@ class UsageHours(GenericAPIView[Any]):
             shown = text or end.isoformat()
             raise InvalidParameter("to", shown, f"after from, at most {USAGE_DAYS_MAX} days")
         found = usage_between(start, end)
+        seen = self.visibility.among(row.namespace for row in found)
+        found = [row for row in found if row.namespace in seen]
         return Response({"results": self.get_serializer(found, many=True).data})

@@ -10,12 +10,13 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hami_web.api.governed import Governed
 from hami_web.api.parameters import check_known
 from hami_web.api.serializers import history as shapes
 from hami_web.history.vitals import vitals
 
 
-class Worker(GenericAPIView[Any]):
+class Worker(Governed, GenericAPIView[Any]):
     """Each part of the worker, with its last sign of life."""
 
     serializer_class = shapes.VitalSerializer

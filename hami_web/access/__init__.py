@@ -1,0 +1,1 @@
+"""Who asks, what they may do, what they may see, and what was done: people, programs, audit."""

@@ -1,0 +1,10 @@
+"""Access as a Django app."""
+
+from django.apps import AppConfig
+
+
+class AccessConfig(AppConfig):
+    """Users, API tokens and the audit log."""
+
+    name = "hami_web.access"
+    default_auto_field = "django.db.models.BigAutoField"
