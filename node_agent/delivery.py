@@ -92,16 +92,19 @@ class Delivery:
         """At a start: write every file anew, and remove those whose instance does not exist.
 
         ``complete`` says that all GPUs could be read; without that nothing is removed. A file that
-        is found, and whose instance was made since ``live`` was read, has its record by now.
+        is found, and whose instance was made since ``live`` was read, has its record by now. An
+        instance that does not exist has no device nodes, so they are not waited for.
         """
+        existing = {ci.mig_uuid for item in live for ci in item.compute_instances}
         if self._strategy == CDI:
             for record in records():
-                if record.state is RecordState.REALIZED and record.identity is not None:
-                    self._rewrite(record, record.identity)
+                identity = record.identity
+                realized = record.state is RecordState.REALIZED
+                if realized and identity is not None and identity.mig_uuid in existing:
+                    self._rewrite(record, identity)
         if not complete:
             return
         found = self._cdi.own()
-        existing = {ci.mig_uuid for item in live for ci in item.compute_instances}
         existing |= {r.identity.mig_uuid for r in records() if r.identity is not None}
         try:
             self._cdi.prune(found, existing)

@@ -35,6 +35,8 @@ _FOLLOW_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 30.0
 _END_STREAMS_SECONDS: Final = 0.02
 _SERVER_THREADS: Final = 8
+_NO_INHERITED_BACK_OFF: Final = [("grpc.use_local_subchannel_pool", 1)]
+"""gRPC would share a connection, and the pause after its last failure, by address."""
 
 
 class KubeletRegistration:
@@ -136,7 +138,8 @@ class KubeletRegistration:
             self.socket.unlink()
 
     def _register(self) -> None:
-        with grpc.insecure_channel(f"unix:{self._folder / _KUBELET_SOCKET}") as channel:
+        address = f"unix:{self._folder / _KUBELET_SOCKET}"
+        with grpc.insecure_channel(address, options=_NO_INHERITED_BACK_OFF) as channel:
             stub = api_grpc.RegistrationStub(channel)
             stub.Register(
                 api.RegisterRequest(

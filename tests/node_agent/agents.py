@@ -53,9 +53,13 @@ class Agents:
         except AssertionError:
             raise AssertionError(f"not ready:\n{self.log.read_text()[-4000:]}") from None
 
-    def arm(self, number: int, when: str) -> None:
+    def arm(self, number: int, when: str, of: str = "calls") -> None:
+        """Let the agent die before or after its n-th call, or its n-th call that changes something.
+
+        A number that is never reached only notes the calls.
+        """
         draft = self.plan.with_suffix(".draft")
-        draft.write_text(json.dumps({"number": number, "when": when}))
+        draft.write_text(json.dumps({"number": number, "when": when, "of": of}))
         draft.replace(self.plan)
 
     def disarm(self) -> list[str]:

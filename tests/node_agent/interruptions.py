@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ import grpc
 from hami_web.core import annotations as keys
 from tests.node_agent.agents import Agents
 from tests.node_agent.lab import Lab, open_lab, wait_until
+from tests.node_agent.zygote import is_change
 
 
 @dataclass(frozen=True)
@@ -199,8 +200,36 @@ SCENES = (
 )
 
 
+@dataclass(frozen=True)
+class Kill:
+    """The last moment: before or after the n-th of the calls, or of those that change something."""
+
+    number: int
+    when: str
+    of: str
+
+
+NEVER = Kill(1_000_000, "before", "calls")
+
+
+def every_call(calls: Sequence[str]) -> list[Kill]:
+    """Between each two calls, before the first and after the last."""
+    before = [Kill(number, "before", "calls") for number in range(1, len(calls) + 1)]
+    return [*before, Kill(len(calls), "after", "calls")]
+
+
+def every_state(calls: Sequence[str]) -> list[Kill]:
+    """One for each state that the calls leave behind: between two changes all reads leave the same.
+
+    Half way through a change nothing of ours can be: hardware, API server and rename are atomic.
+    """
+    changes = sum(map(is_change, calls))
+    after = [Kill(number, "after", "changes") for number in range(1, changes + 1)]
+    return [Kill(1, "before", "changes"), *after]
+
+
 def play(
-    zygote: subprocess.Popen[str], scene: Scene, state: str, number: int, when: str
+    zygote: subprocess.Popen[str], scene: Scene, state: str, kill: Kill
 ) -> tuple[list[str], bool]:
     """One row of the table; returns the calls that were made and whether the agent was killed."""
     with open_lab(*scene.gpus) as lab:
@@ -213,10 +242,10 @@ def play(
             if scene.fresh:
                 agents.kill()
                 scene.act(lab)
-                agents.arm(number, when)
+                agents.arm(kill.number, kill.when, kill.of)
                 agents.start()
             else:
-                agents.arm(number, when)
+                agents.arm(kill.number, kill.when, kill.of)
                 scene.act(lab)
             wait_until(lambda: not agents.alive or scene.done(lab), f"{scene.name} ended")
             # At rest the last calls may still be on their way; a kill there is one more row.
@@ -227,7 +256,7 @@ def play(
             scene.settle(lab, state)
             check_invariants(lab)
         except Exception:
-            print(f"{scene.name}/{state}: killed {when} call {number}\n{agents.log.read_text()}")
+            print(f"{scene.name}/{state}: {kill}\n{agents.log.read_text()}")
             raise
         finally:
             agents.kill()

@@ -53,7 +53,11 @@ class Kubelet(api_grpc.RegistrationServicer):
     def Register(self, request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:  # noqa: N802
         self._close_channel()
         self.registrations.append(request)
-        self._channel = grpc.insecure_channel(f"unix:{self.folder}/{request.endpoint}")
+        self._channel = grpc.insecure_channel(
+            f"unix:{self.folder}/{request.endpoint}",
+            # without it a new channel inherits the connection back-off of the socket's last owner
+            options=[("grpc.use_local_subchannel_pool", 1)],
+        )
         thread = threading.Thread(target=self._follow, args=(self._channel,))
         self._streams.append(thread)
         thread.start()

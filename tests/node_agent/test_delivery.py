@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from node_agent import devicenodes
+from node_agent import delivery, devicenodes
 from node_agent.cdi import CdiFiles, device_name, lowest_version
 from node_agent.devicenodes import DeviceNode
 from node_agent.errors import DeliveryFailure
@@ -96,6 +96,20 @@ def test_cdi_files_are_rebuilt_at_the_start_and_others_left_alone(lab: Lab) -> N
     with lab.agent(**cdi(lab)):
         assert files(lab) == [name, "nvidia.yaml"]
         assert (folder / name).read_text() == text
+
+
+def test_a_start_does_not_wait_for_the_nodes_of_instances_that_are_gone(
+    two_gpus: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = two_gpus
+    monkeypatch.setattr(delivery, "_REBUILD_SECONDS", 60.0)
+    monkeypatch.setattr(devicenodes, "_WAIT_SECONDS", 60.0)
+    with lab.agent(**cdi(lab)):
+        lab.reserve("job", [(0, "2g.10gb", 2, 2)])
+        lab.kubelet.answer(lab.ids()[0])
+    lab.hardware.destroy_instance(0, lab.hardware.gpu(0).instances[0].gi_id)
+    with lab.agent(**cdi(lab)):
+        assert lab.placements() == [], "it is not made anew"
 
 
 def test_files_of_running_pods_stay_when_the_strategy_changes(lab: Lab) -> None:

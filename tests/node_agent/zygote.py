@@ -4,7 +4,8 @@
 a JSON object of environment variables; it answers with the process id. A child looks for the file
 ``TEST_KILL_PLAN``: from the moment it exists, every call of NVML, every request to the API server
 and every write of a state file is numbered and noted in ``<plan>.calls``; the call that the plan
-names (``{"number": 7, "when": "before"}``) is the process's last moment.
+names (``{"number": 7, "when": "before", "of": "calls"}``) is the process's last moment. Those that
+change something outside of the process are numbered apart (``"of": "changes"``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import node_agent.journal
 from node_agent.cluster import Cluster
 from node_agent.nvml.simulated.library import SimulatedLibrary
 
+CHANGES = ("Create", "Destroy", "SetMigMode", "PATCH ", "POST ", "DELETE ", "write ")
+"""How the names of calls look that change hardware, API server or files; all others read."""
 # Threads that follow the hardware and the Lease call all the time; they are no steps of the work.
 BACKGROUND = ("gpu-errors", "lease", "pod-events", "health")
 
@@ -35,30 +38,39 @@ class Plan:
         self._path = path
         self._lock = threading.Lock()
         self._text: dict[str, Any] | None = None
-        self._number = 0
+        self._made = {"calls": 0, "changes": 0}
 
     def around(self, name: str, call: Callable[..., Any], *arguments: Any) -> Any:
         if threading.current_thread().name in BACKGROUND or not self._armed():
             return call(*arguments)
         with self._lock:
-            self._number += 1
-            number = self._number
+            self._made["calls"] += 1
+            self._made["changes"] += is_change(name)
+            made = dict(self._made)
             with Path(f"{self._path}.calls").open("a") as log:
                 log.write(f"{name}\n")
-        self._die(number, "before")
+        self._die(name, made, "before")
         try:
             return call(*arguments)
         finally:
-            self._die(number, "after")
+            self._die(name, made, "after")
 
     def _armed(self) -> bool:
         if self._text is None and self._path.exists():
             self._text = json.loads(self._path.read_text())
         return self._text is not None
 
-    def _die(self, number: int, when: str) -> None:
-        if self._text is not None and (self._text["number"], self._text["when"]) == (number, when):
+    def _die(self, name: str, made: dict[str, int], when: str) -> None:
+        plan = self._text
+        if plan is None or (made[plan["of"]], when) != (plan["number"], plan["when"]):
+            return
+        if plan["of"] == "calls" or is_change(name):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_change(name: str) -> bool:
+    """True for a call that leaves something behind when its process dies right after it."""
+    return any(word in name for word in CHANGES)
 
 
 def install(plan: Plan) -> None:
