@@ -42,18 +42,22 @@ class Smaller:
 
 
 def ranked(
-    nodes: Mapping[str, Sequence[OpenGpu]], selection: Selection
+    nodes: Mapping[str, Sequence[OpenGpu]],
+    selection: Selection,
+    *,
+    tie: Callable[[str], int] = lambda _name: 0,
 ) -> list[tuple[str, Choice]]:
     """Every node that takes the request with its best plan, best node first.
 
-    ``nodes`` gives the open GPUs of each node in order of index.
+    ``nodes`` gives the open GPUs of each node in order of index; ``tie`` orders nodes of equal
+    rank before their names do.
     """
     found = [
         (name, choice)
         for name, gpus in nodes.items()
         if (choice := selection.choose(gpus)) is not None
     ]
-    return sorted(found, key=lambda item: (item[1].rank, item[0]))
+    return sorted(found, key=lambda item: (item[1].rank, tie(item[0]), item[0]))
 
 
 def blockers_of_one(

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.placement import Placement
-from hami_web.inventory.models import LIVE, Gpu
+from hami_web.inventory.models import LIVE, Gpu, Profile
 
 _CHUNK = 500
 
@@ -40,8 +40,25 @@ def live_gpus() -> QuerySet[Gpu]:
     return rows.prefetch_related("profile_set__profiles", "blocked")
 
 
-def to_capability(gpu: Gpu) -> GpuCapability:
-    """A GPU's row as the core has it."""
+def to_profile(profile: Profile) -> ProfileCapability:
+    """A profile's row as the core has it."""
+    return ProfileCapability(
+        profile.name,
+        profile.memory_mib,
+        profile.core_percent,
+        profile.compute_slices,
+        tuple(Placement(start, size) for start, size in profile.placements),
+        profile.instance_limit,
+        profile.attribute,
+    )
+
+
+def to_capability(
+    gpu: Gpu, profiles: tuple[ProfileCapability, ...] | None = None
+) -> GpuCapability:
+    """A GPU's row as the core has it, with its profiles where the caller has read them."""
+    if profiles is None:
+        profiles = tuple(map(to_profile, gpu.profile_set.profiles.all()))
     return GpuCapability(
         uuid=gpu.uuid,
         index=gpu.index,
@@ -51,17 +68,6 @@ def to_capability(gpu: Gpu) -> GpuCapability:
         model=gpu.model,
         numa=gpu.numa,
         mode=gpu.mode,
-        profiles=tuple(
-            ProfileCapability(
-                profile.name,
-                profile.memory_mib,
-                profile.core_percent,
-                profile.compute_slices,
-                tuple(Placement(start, size) for start, size in profile.placements),
-                profile.instance_limit,
-                profile.attribute,
-            )
-            for profile in gpu.profile_set.profiles.all()
-        ),
+        profiles=profiles,
         healthy=gpu.healthy,
     )

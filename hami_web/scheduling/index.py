@@ -126,7 +126,12 @@ class RankIndex:
             return None
         # Equal ranks are one object, so that comparing entries gets to the names at once.
         rank = self._ranks.setdefault(plan.rank, plan.rank)
-        return (rank, 0 if self.selection.by_name else _mixed(record.name), record.name)
+        return (rank, order_among_equals(self.selection, record.name), record.name)
+
+
+def order_among_equals(selection: Selection, name: str) -> int:
+    """Which of two nodes of equal rank comes first, before their names decide."""
+    return 0 if selection.by_name else _mixed(name)
 
 
 @lru_cache(maxsize=1 << 16)
