@@ -269,7 +269,7 @@ REST_FRAMEWORK = {
         "rest_framework.renderers.JSONRenderer",
         "hami_web.api.csv_rows.CsvRenderer",
     ],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["hami_web.api.bodies.StrictJson"],
     "DEFAULT_SCHEMA_CLASS": "hami_web.api.schema.ApiSchema",
     "EXCEPTION_HANDLER": "hami_web.api.problems.problem_response",
     "UNAUTHENTICATED_USER": None,

@@ -53,9 +53,7 @@ def to_profile(profile: Profile) -> ProfileCapability:
     )
 
 
-def to_capability(
-    gpu: Gpu, profiles: tuple[ProfileCapability, ...] | None = None
-) -> GpuCapability:
+def to_capability(gpu: Gpu, profiles: tuple[ProfileCapability, ...] | None = None) -> GpuCapability:
     """A GPU's row as the core has it, with its profiles where the caller has read them."""
     if profiles is None:
         profiles = tuple(map(to_profile, gpu.profile_set.profiles.all()))

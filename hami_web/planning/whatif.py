@@ -99,7 +99,8 @@ def ask(records: Mapping[str, NodeRecord], question: Question, policy: Schedulin
         found |= {s.node: s for s in _candidates({record.name: record}, selection)}
     if len(placed) == question.pods:
         return Answer(tuple(placed), candidates, None)
-    return Answer(tuple(placed), candidates, _obstacle(left, selection))
+    own = frozenset(_uid(number + 1) for number in range(len(placed)))
+    return Answer(tuple(placed), candidates, _obstacle(left, selection, own))
 
 
 def _is_offered(record: NodeRecord, question: Question) -> bool:
@@ -120,7 +121,7 @@ def _order(selection: Selection, item: Suggestion) -> tuple[tuple[int, ...], int
 
 def _taking(record: NodeRecord, choice: Choice, number: int) -> NodeRecord:
     """The node once one more Pod is on it, by the rule that follows every hold."""
-    pod = PodIdentity("", f"pod {number}", f"what-if {number}")
+    pod = PodIdentity("", "", _uid(number))
     claims = tuple(Claim(pod, item, Phase.HELD) for item in choice.reservations)
     after = exchange(record, None, PodRecord(pod, record.name, claims), record.version + 1)
     if after is None:  # cannot be: a node that takes work has neither doubts nor conflicts
@@ -128,8 +129,15 @@ def _taking(record: NodeRecord, choice: Choice, number: int) -> NodeRecord:
     return after
 
 
-def _obstacle(nodes: Mapping[str, NodeRecord], selection: Selection) -> Obstacle:
-    refused = Refused(selection, sorted(nodes), nodes, {})
+def _uid(number: int) -> str:
+    """Of one of the Pods that are asked about."""
+    return f"what-if {number}"
+
+
+def _obstacle(
+    nodes: Mapping[str, NodeRecord], selection: Selection, own: frozenset[str]
+) -> Obstacle:
+    refused = Refused(selection, sorted(nodes), nodes, {}, staying=own)
     by_reason = nodes_by_reason(refused.details)
     if selection.request.devices == 1:
         nearest = refused.nearest
@@ -144,7 +152,7 @@ def _obstacle(nodes: Mapping[str, NodeRecord], selection: Selection) -> Obstacle
         )
         one = InTheWay(found, nearest.claims, exact=True)
         return Obstacle(by_reason, one, nearest.smaller, nearest.fragmented)
-    several = _in_the_way_of_several(nodes, selection)
+    several = _in_the_way_of_several(nodes, selection, own)
     return Obstacle(by_reason, several, _smaller(nodes, selection), None)
 
 
@@ -164,7 +172,7 @@ def _smaller(nodes: Mapping[str, NodeRecord], selection: Selection) -> Smaller |
 
 
 def _in_the_way_of_several(
-    nodes: Mapping[str, NodeRecord], selection: Selection
+    nodes: Mapping[str, NodeRecord], selection: Selection, own: frozenset[str]
 ) -> InTheWay | None:
     """Try the GPUs of the nodes where most devices fit already, up to a bound."""
     able = [record for record in nodes.values() if record.open_gpus]
@@ -175,6 +183,7 @@ def _in_the_way_of_several(
         found = blockers_on_gpu(
             housing_of(record.name, gpu),
             lambda state, r=record, g=gpu: _fits_with(r, g, state, selection),  # type: ignore[misc]
+            may_end=lambda tenant: tenant.owner not in own,
         )
         if found is not None and (best is None or len(found.tenants) < len(best[0].tenants)):
             best = (found, gpu)

@@ -74,13 +74,17 @@ class NearestMiss:
 
 @dataclass(frozen=True)
 class Refused:
-    """No named node takes the Pod, or its namespace's ``quota`` does not allow what it asks."""
+    """No named node takes the Pod, or its namespace's ``quota`` does not allow what it asks.
+
+    ``staying`` are UIDs of Pods that are never named as what would have to end.
+    """
 
     selection: Selection
     names: Sequence[str]
     nodes: Mapping[str, NodeRecord]
     known: MutableMapping[str, tuple[NodeRecord, NodeRefusal]]
     quota: NamespaceQuota | None = None
+    staying: frozenset[str] = frozenset()
 
     @cached_property
     def details(self) -> Mapping[str, NodeRefusal]:
@@ -112,7 +116,9 @@ class Refused:
         housings = (
             housing_of(record.name, gpu) for record, gpu in self._open() if gpu.table in able
         )
-        found = blockers_of_one(housings, demand, enough=1)
+        found = blockers_of_one(
+            housings, demand, may_end=lambda tenant: tenant.owner not in self.staying, enough=1
+        )
         if found is None:
             return None
         everywhere = (housing_of(record.name, gpu) for record, gpu in self._open())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,6 +12,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from hami_web.access.models import ApiToken
+from hami_web.api.codes import KINDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mirror")]
 
@@ -109,3 +112,17 @@ def test_schema_and_documents_come_from_this_server_alone(anonymous: Client) -> 
     assert page.status_code == 200
     assert b"//cdn" not in page.content
     assert b"https://" not in page.content
+
+
+def test_titles_are_told_in_the_callers_language_and_codes_never_change(client: Client) -> None:
+    english = client.get("/api/v1/nodes?limit=0").json()
+    chinese = client.get("/api/v1/nodes?limit=0", headers={"accept-language": "zh-CN"}).json()
+    assert (english["title"], chinese["title"]) == ("A parameter is not allowed", "参数不被允许")
+    assert english["code"] == chinese["code"]
+    assert english["type"] == chinese["type"] == "urn:hami:problem:request.parameter.invalid"
+
+
+def test_the_documents_list_every_code_with_its_status() -> None:
+    text = (Path(__file__).parents[2] / "docs/api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([a-z._]+)` \| (\d{3}) \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted((kind.code, str(kind.status)) for kind in KINDS)
