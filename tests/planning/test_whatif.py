@@ -16,6 +16,7 @@ from hami_web.core.reservation import Reservation
 from hami_web.planning.records import read_records
 from hami_web.planning.whatif import Answer, Question, ask
 from hami_web.scheduling.decider import Core, Decider
+from hami_web.scheduling.decision_log import DecisionLog
 from hami_web.scheduling.decisions import Fits
 from hami_web.scheduling.events import EventRecorder
 from hami_web.scheduling.refusal import Refused
@@ -31,7 +32,8 @@ MEMORY = {keys.RESOURCE_COUNT: 1, keys.RESOURCE_MEMORY: 20000}
 
 def decider_of(state: ClusterState) -> Decider:
     events = EventRecorder(None, "test")  # type: ignore[arg-type]  # never started
-    core = Core(state, WaitingPods(), None, events, lambda: None)  # type: ignore[arg-type]
+    waiting, log = WaitingPods(), DecisionLog()
+    core = Core(state, waiting, None, events, log, lambda: None)  # type: ignore[arg-type]
     return Decider(core, notice=lambda: None)
 
 
