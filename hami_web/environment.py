@@ -78,6 +78,15 @@ def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
         ) from error
 
 
+def address(name: str, default: str) -> str:
+    """Where an HTTP server answers."""
+    given = text(name) or default
+    if not given.startswith(("http://", "https://")):
+        allowed = "http://HOST:PORT, https://HOST:PORT"
+        raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {allowed}")
+    return given
+
+
 def path(name: str) -> Path | None:
     """A path; None where the variable is empty."""
     given = text(name)

@@ -234,6 +234,11 @@ HISTORY_DAYS = environment.number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
 # /metrics of worker and web, "host:port"; empty: none. The extender's is on its own address.
 METRICS_LISTEN = environment.text("HAMI_METRICS_LISTEN")
 
+# Where the extender that leads tells what it decided.
+EXTENDER_URL = environment.address("HAMI_EXTENDER_URL", "http://127.0.0.1:8010")
+# File of the issuer of its certificate; the system's are trusted without.
+EXTENDER_CA = environment.path("HAMI_EXTENDER_CA")
+
 CELERY_BROKER_URL = environment.secret("HAMI_BROKER_URL") or "filesystem://"
 BROKER_DIR = DATA_DIR / "queue"
 if CELERY_BROKER_URL == "filesystem://":

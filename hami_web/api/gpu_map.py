@@ -18,6 +18,7 @@ WIDTH: Final = 80
 HEIGHT: Final = 48
 FILLS: Final = {
     FREE: "#ffffff",
+    Phase.HELD.value: "#e9d5ff",
     Phase.RESERVED.value: "#bfdbfe",
     Phase.REALIZED.value: "#86efac",
     Phase.TERMINATING.value: "#fde68a",

@@ -26,6 +26,7 @@ urlpatterns = [
     path("v1/gpus/<str:uuid>/map.svg", maps.GpuDrawing.as_view()),
     path("v1/profiles", inventory.Profiles.as_view()),
     path("v1/reservations", reservations.Reservations.as_view()),
+    path("v1/decisions", decisions.Decisions.as_view()),
     path("v1/pods/<str:namespace>/<str:pod>/why", decisions.Why.as_view()),
     path("v1/fragmentation", measures.FragmentationNow.as_view()),
     path("v1/what-if", planning.WhatIf.as_view()),

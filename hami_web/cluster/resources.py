@@ -17,6 +17,7 @@ from hami_web.cluster.views import (
     ObjectHead,
     ObjectList,
     PodView,
+    PodWithProgress,
     QuotaView,
     Status,
     WatchEvent,
@@ -105,6 +106,11 @@ class ResourceWatch(Generic[T]):
 def pods(transport: Transport) -> Resource[PodView]:
     """All Pods of the cluster."""
     return Resource(transport, "/api/v1/pods", PodView)
+
+
+def pods_with_progress(transport: Transport) -> Resource[PodWithProgress]:
+    """All Pods of the cluster, with their owners and containers."""
+    return Resource(transport, "/api/v1/pods", PodWithProgress)
 
 
 def nodes(transport: Transport) -> Resource[NodeView]:

@@ -154,6 +154,76 @@ class PodView(Struct, gc=False):
         return [container.spec() for container in every]
 
 
+class Since(Struct, rename="camel", gc=False):
+    """A state of a container; times are RFC 3339 with whole seconds."""
+
+    started_at: str | None = None
+
+
+class ContainerState(Struct, gc=False):
+    """What a container does now."""
+
+    running: Since | None = None
+    terminated: Since | None = None
+
+
+class ContainerStatus(Struct, gc=False):
+    """A container by name."""
+
+    name: str = ""
+    state: ContainerState | None = None
+
+    @property
+    def started_at(self) -> str | None:
+        """When it began to run, this time; None before."""
+        state = self.state or ContainerState()
+        since = state.running or state.terminated
+        return None if since is None else since.started_at
+
+
+class PodProgress(PodStatus, rename="camel", gc=False):
+    """A status with its containers."""
+
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class OwnerReference(Struct, gc=False):
+    """Who made an object."""
+
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class OwnedMeta(ObjectMeta, rename="camel", gc=False):
+    """Identity with owners."""
+
+    owner_references: list[OwnerReference] | None = None
+
+    @property
+    def owner(self) -> str:
+        """``Kind/name`` of the controller, empty without one."""
+        references = self.owner_references or []
+        return next((f"{item.kind}/{item.name}" for item in references if item.controller), "")
+
+
+class PodWithProgress(PodView, gc=False):
+    """A Pod as history needs it: whose it is, and how far its containers are."""
+
+    metadata: OwnedMeta
+    status: PodProgress = msgspec.field(default_factory=PodProgress)
+
+    def started_at(self) -> dict[int, str]:
+        """When containers began to run, by their position: init containers first."""
+        specs = (self.spec.init_containers or []) + (self.spec.containers or [])
+        statuses = (self.status.init_container_statuses or []) + (
+            self.status.container_statuses or []
+        )
+        times = {item.name: moment for item in statuses if (moment := item.started_at)}
+        return {index: times[spec.name] for index, spec in enumerate(specs) if spec.name in times}
+
+
 class NodeCondition(Struct, gc=False):
     """One condition of a node."""
 

@@ -11,10 +11,14 @@ TEXT_MAX = 2000
 
 
 class Feed(models.Model):
-    """How far the live feed has come: everything that it saw until ``caught_up_at`` is written."""
+    """How far a live feed has come: everything that it saw until ``caught_up_at`` is written.
+
+    ``cursor`` is where it continues, for feeds that are read from one.
+    """
 
     name = models.CharField(max_length=KEY_MAX, unique=True)
     caught_up_at = models.DateTimeField()
+    cursor = models.CharField(max_length=KEY_MAX, blank=True, default="")
 
     def __str__(self) -> str:
         return self.name
@@ -190,3 +194,70 @@ class Refusal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.pod}: {self.message}"
+
+
+class Explanation(models.Model):
+    """A refusal by nodes and GPUs, as the extender worked it out; equal ones are one row.
+
+    ``body`` is only shown, never queried: nodes with a reason per GPU, reasons counted, what came
+    closest, what was asked for.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    body = models.JSONField()
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class Outcome(models.TextChoices):
+    """What a call of kube-scheduler ended in; the extender's words."""
+
+    HELD = "held", "held"
+    REFUSED = "refused", "refused"
+    INVALID = "invalid", "invalid"
+    BOUND = "bound", "bound"
+    BIND_FAILED = "bind_failed", "bind_failed"
+
+
+class Decision(models.Model):
+    """What was decided for a Pod, each set of reasons once, and how often from when to when.
+
+    ``entry`` and ``entry_times`` are the extender's own id of it and count, by which a second
+    reading adds nothing; another run of the extender has other ids.
+    """
+
+    pod_uid = models.CharField(max_length=KEY_MAX)
+    namespace = models.CharField(max_length=NAME_MAX)
+    pod = models.CharField(max_length=NAME_MAX)
+    outcome = models.CharField(max_length=16, choices=Outcome.choices)
+    digest = models.CharField(max_length=64)
+    message = models.CharField(max_length=TEXT_MAX)
+    node = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    code = models.CharField(max_length=KEY_MAX, blank=True, default="")
+    explanation = models.ForeignKey(
+        Explanation, models.PROTECT, null=True, blank=True, related_name="decisions"
+    )
+    times = models.PositiveIntegerField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    entry = models.CharField(max_length=KEY_MAX)
+    entry_times = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["-last_at", "-id"]
+        indexes = [
+            models.Index(fields=["-last_at", "-id"], name="decision_by_time"),
+            models.Index(fields=["namespace", "pod", "-last_at"], name="decision_by_pod"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pod_uid", "outcome", "digest"], name="decision_reasons_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(last_at__gte=models.F("first_at")), name="decision_ends_after_start"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.pod}: {self.outcome}"

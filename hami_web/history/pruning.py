@@ -6,7 +6,14 @@ from datetime import datetime
 
 from django.db.models import Model, QuerySet
 
-from hami_web.history.models import Alert, Reconciliation, Refusal, Sample
+from hami_web.history.models import (
+    Alert,
+    Decision,
+    Explanation,
+    Reconciliation,
+    Refusal,
+    Sample,
+)
 from hami_web.inventory.models import Gpu, Node, ProfileSet
 from hami_web.inventory.writing import writing
 from hami_web.reservations.models import MigReservation, ReservationDoubt
@@ -21,6 +28,8 @@ def prune(before: datetime) -> int:
         MigReservation.objects.filter(released_at__lt=before),
         ReservationDoubt.objects.filter(ended_at__lt=before),
         Sample.objects.filter(at__lt=before),
+        Decision.objects.filter(last_at__lt=before),
+        Explanation.objects.filter(decisions=None),
         Refusal.objects.filter(last_at__lt=before),
         Alert.objects.filter(resolved_at__lt=before),
         Reconciliation.objects.filter(began_at__lt=before),

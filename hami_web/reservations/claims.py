@@ -26,7 +26,8 @@ def settle_claims(gpu_uuids: Iterable[str] | None) -> int:
     Returns how many rows were wrong.
     """
     uuids = None if gpu_uuids is None else sorted(set(gpu_uuids))
-    live = MigReservation.objects.filter(LIVE)
+    # A hold is the extender's word; a claim follows from what a Pod carries.
+    live = MigReservation.objects.filter(LIVE).exclude(phase=Phase.HELD)
     if uuids is not None:
         live = live.filter(gpu_uuid__in=uuids)
     rows = list(live.order_by("reserved_at", "id"))

@@ -23,7 +23,8 @@ _CHUNK = 500
 """UIDs of one query; SQLite bounds the number of parameters."""
 _FACTS = (
     *("namespace", "pod", "node", "mig_uuid", "gpu_instance_id", "compute_instance_id"),
-    *("realized_at", "terminating_at", "priority", "do_not_evict"),
+    *("reserved_at", "realized_at", "started_at", "terminating_at"),
+    *("owner", "priority", "do_not_evict"),
 )
 
 
@@ -44,7 +45,13 @@ def mirror_pods(
         for pod in pods:
             if not pod.doubt:
                 pass_.pod(pod, known, figures)
-        pass_.release([row for key, row in known.items() if key[0] not in doubted])
+        listed = {pod.uid for pod in pods}
+        pass_.release(
+            row
+            for (uid, *_), row in known.items()
+            # A list of Pods says nothing of the holds of those that it does not have.
+            if uid not in doubted and (uid in listed or row.phase != Phase.HELD)
+        )
         pass_.write(everything=complete)
         doubts = mirror_doubts(pods, seen_at=seen_at, complete=complete)
         return pass_.differences + doubts
@@ -103,9 +110,11 @@ class _Pass:
         for row in rows:
             if self._is_newer(row):
                 continue
-            self.differences.append(Difference(DifferenceKind.VANISHED, "reservation", _name(row)))
+            was_bound = row.phase != Phase.HELD
+            entity = "reservation" if was_bound else "hold"
+            self.differences.append(Difference(DifferenceKind.VANISHED, entity, _name(row)))
             row.released_at = max(self.seen_at, row.reserved_at)
-            row.phase = Phase.RELEASED
+            row.phase = Phase.RELEASED if was_bound else Phase.LAPSED
             row.changed_at = self.seen_at
             self._ended.append(row)
 
@@ -137,6 +146,7 @@ class _Pass:
             memory_mib=figures.memory_mib.get(item.profile) if figures else None,
             reserved_at=min(began, self.seen_at),
             changed_at=self.seen_at,
+            phase=Phase.RESERVED,
         )
         self._take(row, pod, item)
         row.phase = phase_of(row)
@@ -145,15 +155,21 @@ class _Pass:
 
     def _update(self, row: MigReservation, pod: ObservedPod, item: Reservation) -> None:
         before = [getattr(row, name) for name in _FACTS]
+        was_held = row.phase == Phase.HELD
+        if was_held:
+            # The annotation has whole seconds.
+            bound_at = max(pod.reserved_at or row.reserved_at, row.reserved_at)
+            row.reserved_at = min(bound_at, self.seen_at)
         self._take(row, pod, item)
         changed = [
             name for name, value in zip(_FACTS, before, strict=True) if getattr(row, name) != value
         ]
-        if changed:
+        if changed or was_held:
             row.phase = phase_of(row)
             row.changed_at = self.seen_at
+            entity = "hold" if was_held else "reservation"
             self.differences.append(
-                Difference(DifferenceKind.CHANGED, "reservation", _name(row), ", ".join(changed))
+                Difference(DifferenceKind.CHANGED, entity, _name(row), ", ".join(changed))
             )
             self._changed.append(row)
 
@@ -164,11 +180,18 @@ class _Pass:
         row.mig_uuid = identity.mig_uuid if identity else ""
         row.gpu_instance_id = identity.gpu_instance_id if identity else None
         row.compute_instance_id = identity.compute_instance_id if identity else None
+        row.owner = pod.owner
+        row.started_at = row.started_at or pod.started_at.get(item.container_index)
         row.realized_at = (row.realized_at or self.seen_at) if identity else None
         row.terminating_at = (row.terminating_at or self.seen_at) if pod.deleting else None
 
     def _is_newer(self, row: MigReservation) -> bool:
-        """A later observation made this row. A time in the future is no observation."""
+        """A later observation made this row. A time in the future is no observation.
+
+        Holds are told by the extender with its own clock; a Pod's annotation always follows them.
+        """
+        if row.phase == Phase.HELD:
+            return False
         return self.seen_at < row.changed_at <= self.now
 
 

@@ -6,6 +6,8 @@ the state of any GPU at any moment is one query over ``reserved_at`` and ``relea
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -14,17 +16,25 @@ from hami_web.core.reservation import Reservation, RuntimeIdentity
 from hami_web.inventory.models import KEY_MAX, NAME_MAX
 
 LIVE = Q(released_at__isnull=True)
-"""Reservations that are not over."""
+"""Reservations and holds that are not over."""
+OVER = ("released", "lapsed")
+OWNER_MAX = 2 * NAME_MAX
+NEVER_BOUND = ("held", "lapsed")
 
 
 class Phase(models.TextChoices):
-    """How far a reservation has come; the words of the scheduler's own phases."""
+    """How far a reservation has come; the words of the scheduler's own phases.
 
+    A hold is not on its Pod yet; one that ended without ever being there has lapsed.
+    """
+
+    HELD = "held", "held"
     RESERVED = "reserved", "reserved"
     REALIZED = "realized", "realized"
     TERMINATING = "terminating", "terminating"
     CONFLICTED = "conflicted", "conflicted"
     RELEASED = "released", "released"
+    LAPSED = "lapsed", "lapsed"
 
 
 class MigReservation(models.Model):
@@ -32,6 +42,9 @@ class MigReservation(models.Model):
 
     Names are text, not references: the row outlives node and GPU. ``gpu_memory_slices`` and
     ``memory_mib`` are the figures of GPU and profile when it was reserved, where they were known.
+    ``owner`` is the controller of the Pod, as ``Job/train``. The interval begins at
+    ``reserved_at``, which of a mere hold is when it was held. ``started_at`` is when the container
+    began to run first.
     ``priority`` and ``do_not_evict`` are the Pod's, for plans that would move it.
     ``changed_at`` is when the fact was seen that made the row what it is.
     """
@@ -54,8 +67,11 @@ class MigReservation(models.Model):
     gpu_instance_id = models.PositiveBigIntegerField(null=True, blank=True)
     compute_instance_id = models.PositiveBigIntegerField(null=True, blank=True)
     phase = models.CharField(max_length=16, choices=Phase.choices)
+    owner = models.CharField(max_length=OWNER_MAX, blank=True, default="")
+    held_at = models.DateTimeField(null=True, blank=True)
     reserved_at = models.DateTimeField()
     realized_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
     terminating_at = models.DateTimeField(null=True, blank=True)
     released_at = models.DateTimeField(null=True, blank=True)
     changed_at = models.DateTimeField()
@@ -86,8 +102,8 @@ class MigReservation(models.Model):
                 name="reservation_identity_whole",
             ),
             models.CheckConstraint(
-                condition=Q(phase=Phase.RELEASED, released_at__isnull=False)
-                | (~Q(phase=Phase.RELEASED) & LIVE),
+                condition=Q(phase__in=OVER, released_at__isnull=False)
+                | (~Q(phase__in=OVER) & LIVE),
                 name="reservation_released_has_time",
             ),
             models.CheckConstraint(
@@ -102,6 +118,18 @@ class MigReservation(models.Model):
     @property
     def placement(self) -> Placement:
         return Placement(self.start, self.size)
+
+    @property
+    def steps_s(self) -> dict[str, float | None]:
+        """Seconds that each step took, None for what did not happen or was not seen."""
+        bound_at = None if self.phase in NEVER_BOUND else self.reserved_at
+        return {
+            "hold_s": _seconds(self.held_at, bound_at),
+            "realize_s": _seconds(bound_at, self.realized_at),
+            "start_s": _seconds(self.realized_at, self.started_at),
+            "terminate_s": _seconds(self.terminating_at, self.released_at),
+            "life_s": _seconds(self.held_at or self.reserved_at, self.released_at),
+        }
 
     def to_domain(self) -> Reservation:
         """The reservation as the core has it."""
@@ -118,6 +146,12 @@ class MigReservation(models.Model):
             self.placement,
             identity,
         )
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    if start is None or end is None:
+        return None
+    return max(0.0, round((end - start).total_seconds(), 3))
 
 
 class MemorySliceClaim(models.Model):

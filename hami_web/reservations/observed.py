@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from hami_web.core.reservation import Reservation
@@ -14,7 +15,8 @@ class ObservedPod:
 
     ``reserved_at`` is what its annotation says; None where it says nothing usable. With a
     ``doubt`` its reservations cannot be read, and what is known of it stays. ``unsigned`` says why
-    they are not what the scheduler signed, where that is checked.
+    they are not what the scheduler signed, where that is checked. ``owner`` is its controller,
+    ``started_at`` when each container began to run, by index, init containers first.
     """
 
     uid: str
@@ -28,3 +30,5 @@ class ObservedPod:
     reserved_at: datetime | None = None
     doubt: str = ""
     unsigned: str = ""
+    owner: str = ""
+    started_at: Mapping[int, datetime] = field(default_factory=dict)

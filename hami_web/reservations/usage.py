@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from hami_web.reservations.models import LIVE, MigReservation
+from hami_web.reservations.models import LIVE, NEVER_BOUND, MigReservation
 
 HOUR_S = 3600.0
 
@@ -29,7 +29,7 @@ class Usage:
 def usage_between(start: datetime, end: datetime) -> list[Usage]:
     """What reservations had in ``[start, end)``, by namespace and profile; one query."""
     rows = MigReservation.objects.filter(
-        LIVE | Q(released_at__gt=start), reserved_at__lt=end
+        LIVE | Q(released_at__gt=start), ~Q(phase__in=NEVER_BOUND), reserved_at__lt=end
     ).values_list(
         *("namespace", "profile", "size", "gpu_memory_slices", "reserved_at", "released_at")
     )

@@ -123,7 +123,7 @@ class Decider:
             core.waiting.drop(pod.uid)
             note = fit_note(answer.node, answer.hold.reservations)
             core.events.record(about, EventReason.FILTERING_SUCCEED, note)
-            core.log.add(Outcome.HELD, about, note, node=answer.node)
+            core.log.add_hold(about, note, answer.hold)
             return Fits((answer.node,))
         by_reason = nodes_by_reason(answer.details)
         note = refusal_note(len(names), by_reason)

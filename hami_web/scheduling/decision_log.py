@@ -19,8 +19,10 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
+from hami_web.core.reservation import Reservation
 from hami_web.scheduling.events import Regarding
 from hami_web.scheduling.explained import NearestFinder, explain, shortened
+from hami_web.scheduling.holds import Hold
 from hami_web.scheduling.refusal import Refused
 
 NOTHING: Final = b"null"
@@ -52,12 +54,23 @@ class LogLimits:
     explain_s: float = 0.1
 
 
+class HeldDevice(Struct, frozen=True):
+    """One device that is held for a container; ``start`` and ``size`` in memory slices."""
+
+    container_index: int
+    device_index: int
+    gpu_uuid: str
+    profile: str
+    start: int
+    size: int
+
+
 class Decision(Struct, frozen=True):
     """One entry. ``first`` and ``last`` are Unix time in seconds; ``code`` names an error.
 
     ``explanation`` is the JSON of an :class:`~hami_web.scheduling.explained.Explanation`; null
-    where no node was refused, or too many Pods were to explain each. An entry that repeats keeps
-    its ``id``.
+    where no node was refused, or too many Pods were to explain each. ``held`` are the devices that
+    ``/filter`` held, as the last time. An entry that repeats keeps its ``id``.
     """
 
     id: str
@@ -69,6 +82,7 @@ class Decision(Struct, frozen=True):
     first: float
     last: float
     count: int
+    held: tuple[HeldDevice, ...]
     explanation: Raw
 
 
@@ -90,11 +104,12 @@ class _Entry:
     number: int
     outcome: Outcome
     pod: Regarding
-    node: str | None
-    code: str | None
     message: str
     first: float
     last: float
+    node: str | None = None
+    code: str | None = None
+    held: tuple[Reservation, ...] = ()
     count: int = 1
     at: int = 0
     refused: Refused | None = None
@@ -143,23 +158,19 @@ class DecisionLog:
         refused: Refused | None = None,
     ) -> None:
         """Note a decision; the same again is counted. Costs microseconds, never waits."""
-        message = shortened(message)
-        key = (pod.uid, outcome, message)
-        now = self._clock()
+        key = (pod.uid, outcome, shortened(message))
         with self._lock:
-            self._moves += 1
-            entry = self._entries.get(key)
-            if entry is None:
-                self._numbers += 1
-                entry = _Entry(self._numbers, outcome, pod, node, code, message, now, now)
-                self._entries[key] = entry
-            else:
-                entry.count += 1
-                entry.last = now
-                self._entries.move_to_end(key)
-            entry.at = self._moves
-            if refused is not None and now - entry.refused_at >= self._limits.refresh_s:
-                self._keep(key, entry, refused, now)
+            entry = self._noted(key, pod)
+            entry.node, entry.code = node, code
+            if refused is not None and entry.last - entry.refused_at >= self._limits.refresh_s:
+                self._keep(key, entry, refused, entry.last)
+            self._shrink()
+
+    def add_hold(self, pod: Regarding, message: str, hold: Hold) -> None:
+        """Note that devices are held for a Pod, and which."""
+        with self._lock:
+            entry = self._noted((pod.uid, Outcome.HELD, shortened(message)), pod)
+            entry.node, entry.held = hold.node, hold.reservations
             self._shrink()
 
     def since(self, cursor: str = "", limit: int = 200) -> DecisionPage:
@@ -180,6 +191,22 @@ class DecisionLog:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _noted(self, key: _Key, pod: Regarding) -> _Entry:
+        now = self._clock()
+        self._moves += 1
+        entry = self._entries.get(key)
+        if entry is None:
+            self._numbers += 1
+            _, outcome, message = key
+            entry = _Entry(self._numbers, outcome, pod, message, now, now)
+            self._entries[key] = entry
+        else:
+            entry.count += 1
+            entry.last = now
+            self._entries.move_to_end(key)
+        entry.at = self._moves
+        return entry
 
     def _after(self, after: int) -> list[tuple[_Key, int]]:
         found = []
@@ -255,5 +282,11 @@ class DecisionLog:
             entry.first,
             entry.last,
             entry.count,
+            tuple(_held(item) for item in entry.held),
             Raw(entry.explanation),
         )
+
+
+def _held(item: Reservation) -> HeldDevice:
+    place = item.placement
+    return HeldDevice(*item.key, item.gpu_uuid, item.profile, start=place.start, size=place.size)

@@ -12,7 +12,7 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.reflector import Reflector, Timing
-from hami_web.cluster.resources import leases, nodes, pods
+from hami_web.cluster.resources import leases, nodes, pods_with_progress
 from hami_web.cluster.transport import Transport
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
@@ -55,7 +55,7 @@ class Feed:
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector("leases", leases(transport, namespace, label), self._agents, timing=timing),
             Reflector("nodes", nodes(transport), self._nodes, timing=timing),
-            Reflector("pods", pods(transport), self._pods, timing=timing),
+            Reflector("pods", pods_with_progress(transport), self._pods, timing=timing),
         )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mirror-feed", daemon=True)

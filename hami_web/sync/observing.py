@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 
-from hami_web.cluster.views import NodeView, PodView
+from hami_web.cluster.views import NodeView, PodView, PodWithProgress
 from hami_web.core import annotations as keys
 from hami_web.core.annotations import RESOURCE_COUNT
 from hami_web.core.errors import MalformedContract
@@ -13,7 +14,8 @@ from hami_web.core.reasons import Reason
 from hami_web.core.reservation import Reservation
 from hami_web.core.signature import InvalidSignature, KeyFile, KeyRing
 from hami_web.history.refusals import ObservedRefusal
-from hami_web.inventory.observed import ObservedGpu, ObservedNode, checked_key
+from hami_web.inventory.observed import ObservedGpu, ObservedNode, checked_key, storable
+from hami_web.reservations.models import OWNER_MAX
 from hami_web.reservations.observed import ObservedPod
 from hami_web.scheduling.pods import read_pod
 from hami_web.scheduling.records import GpuRecord, NodeRecord
@@ -77,6 +79,7 @@ def observe_pod(pod: PodView, keys_of: KeyFile | None = None) -> ObservedPod | N
     except MalformedContract as error:
         reservations, doubt = (), str(error)
     meta = pod.metadata
+    progress = pod if isinstance(pod, PodWithProgress) else None
     return ObservedPod(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -88,6 +91,8 @@ def observe_pod(pod: PodView, keys_of: KeyFile | None = None) -> ObservedPod | N
         do_not_evict=_must_stay(pod),
         reserved_at=_moment(pod.annotations.get(keys.POD_BIND_TIME)),
         doubt=doubt,
+        owner="" if progress is None else storable(progress.metadata.owner, OWNER_MAX),
+        started_at={} if progress is None else _started_at(progress),
         unsigned="" if doubt or keys_of is None else _unsigned(pod, reservations, keys_of.ring()),
     )
 
@@ -97,6 +102,15 @@ def _must_stay(pod: PodView) -> bool:
     notes = pod.annotations
     kept = notes.get(keys.POD_DO_NOT_EVICT), notes.get(keys.POD_DO_NOT_DISRUPT)
     return "true" in kept or notes.get(keys.POD_SAFE_TO_EVICT) == "false"
+
+
+def _started_at(pod: PodWithProgress) -> dict[int, datetime]:
+    found: dict[int, datetime] = {}
+    for index, text in pod.started_at().items():
+        # Kubernetes writes RFC 3339; anything else is no time.
+        with contextlib.suppress(ValueError):
+            found[index] = datetime.fromisoformat(text).astimezone(UTC)
+    return found
 
 
 def _unsigned(pod: PodView, reservations: tuple[Reservation, ...], ring: KeyRing) -> str:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.ports import HasMetadata
-from hami_web.cluster.resources import Resource, leases, nodes, pods
+from hami_web.cluster.resources import Resource, leases, nodes, pods_with_progress
 from hami_web.cluster.transport import Transport
 from hami_web.cluster.views import PodView
 from hami_web.core.annotations import POD_DEVICES_ALLOCATED, POD_MIG_ALLOCATIONS
@@ -60,7 +60,7 @@ def list_cluster(
         AgentLeases(state).replace(found, listed_at=0.0)
         every_node = _every(nodes(transport), lambda _node: True)
         state.replace_nodes(every_node)
-        held = _every(pods(transport), _has_reservations)
+        held = _every(pods_with_progress(transport), _has_reservations)
         state.replace_pods(held)
     finally:
         connection.close()

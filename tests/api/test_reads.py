@@ -149,6 +149,7 @@ def test_samples_are_read_back(client: Client) -> None:
         ("gpus", 4),  # token, GPUs with node, profiles, blocked intervals
         ("profiles", 2),
         ("reservations", 2),
+        ("decisions", 2),
         (f"gpus/{GPUS[0]}/map", 5),  # token, GPU, profiles, blocked intervals, reservations
         ("fragmentation", 5),
         ("alerts", 2),
@@ -156,7 +157,7 @@ def test_samples_are_read_back(client: Client) -> None:
         ("samples", 2),
         ("reconciliations", 2),
         ("worker", 4),  # token, and one for each part
-        ("pods/team/a/why", 2),
+        ("pods/team/a/why", 3),
         ("usage?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z", 2),
     ],
 )

@@ -6,16 +6,60 @@ from typing import Any
 
 from rest_framework import serializers
 
+from hami_web.api.explanations import masked_explanation
 from hami_web.api.serializers.hiding import Hiding
-from hami_web.history.models import Alert, Drift, Reconciliation, Refusal, Sample
+from hami_web.history.decisions import Said
+from hami_web.history.models import Alert, Decision, Drift, Outcome, Reconciliation, Sample
 
 
-class RefusalSerializer(serializers.ModelSerializer[Refusal]):
-    """What the scheduler said of a Pod, and when."""
+class DecisionSerializer(Hiding, serializers.ModelSerializer[Decision]):
+    """What was decided for a Pod, how often, from when to when."""
+
+    hidden = ("message",)
+
+    def hides(self, instance: Decision) -> bool:
+        """Only a failed Binding may tell of another Pod, which has the node."""
+        return instance.outcome == Outcome.BIND_FAILED
 
     class Meta:
-        model = Refusal
-        fields = ("namespace", "pod", "pod_uid", "message", "first_at", "last_at", "times")
+        model = Decision
+        fields = (
+            *("id", "namespace", "pod", "pod_uid", "outcome", "node", "code", "message"),
+            *("times", "first_at", "last_at"),
+        )
+
+
+class WhySerializer(Hiding, serializers.Serializer[Any]):
+    """What was said of a Pod: by the extender, with reasons by node and GPU, or by kube-scheduler.
+
+    ``explanation`` is the extender's, null where it had none; what it tells of Pods that the
+    caller may not see is ``unavailable``.
+    """
+
+    hidden = ("message",)
+
+    def hides(self, instance: Said) -> bool:
+        """Only a failed Binding may tell of another Pod, which has the node."""
+        return instance.outcome == Outcome.BIND_FAILED
+
+    def to_representation(self, instance: Said) -> Any:
+        """The row, without names that are not for the caller."""
+        shown = super().to_representation(instance)
+        body, seen = shown["explanation"], self.context.get("visibility")
+        if body is not None:
+            shown["explanation"] = None if seen is None else masked_explanation(body, seen)
+        return shown
+
+    said_by = serializers.CharField()
+    pod_uid = serializers.CharField()
+    outcome = serializers.CharField()
+    node = serializers.CharField()
+    code = serializers.CharField()
+    message = serializers.CharField()
+    times = serializers.IntegerField()
+    first_at = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+    explanation = serializers.JSONField(allow_null=True)
 
 
 class AlertSerializer(Hiding, serializers.ModelSerializer[Alert]):

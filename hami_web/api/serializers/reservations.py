@@ -10,15 +10,24 @@ from hami_web.reservations.models import MigReservation
 
 
 class ReservationSerializer(serializers.ModelSerializer[MigReservation]):
-    """A reservation with the time of each step."""
+    """A reservation with the time of each step, and how many seconds the steps took."""
+
+    hold_s = serializers.FloatField(source="steps_s.hold_s", allow_null=True)
+    realize_s = serializers.FloatField(source="steps_s.realize_s", allow_null=True)
+    start_s = serializers.FloatField(source="steps_s.start_s", allow_null=True)
+    terminate_s = serializers.FloatField(source="steps_s.terminate_s", allow_null=True)
+    life_s = serializers.FloatField(source="steps_s.life_s", allow_null=True)
 
     class Meta:
         model = MigReservation
         fields = (
-            *("id", "namespace", "pod", "pod_uid", "node", "container_index", "device_index"),
+            *("id", "namespace", "pod", "pod_uid", "owner", "node"),
+            *("container_index", "device_index"),
             *("gpu_uuid", "profile", "start", "size", "memory_mib", "mig_uuid"),
             *("gpu_instance_id", "compute_instance_id", "phase"),
-            *("reserved_at", "realized_at", "terminating_at", "released_at"),
+            *("held_at", "reserved_at", "realized_at", "started_at"),
+            *("terminating_at", "released_at"),
+            *("hold_s", "realize_s", "start_s", "terminate_s", "life_s"),
         )
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from hami_web.core.placement import Placement
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.quota import NamespaceQuota
+from hami_web.core.reservation import Reservation
 from hami_web.scheduling.decision_log import DecisionLog, LogLimits, Outcome
 from hami_web.scheduling.events import Regarding
 from hami_web.scheduling.explained import NODES_MAX, Explanation
+from hami_web.scheduling.holds import Hold
 from hami_web.scheduling.state import ClusterState, Refused
 from tests.builders import reservation
 from tests.scheduling.state.cluster import node, pod, request_of
@@ -248,3 +251,13 @@ def test_equal_requests_of_one_moment_are_searched_once_and_the_next_search_has_
     log.add(Outcome.REFUSED, about("c"), "scattered", refused=refused(state))
     [*_, later] = log.since().decisions
     assert len(explanation(later).nearest.reservations) == 2
+
+
+def test_a_hold_tells_its_devices_as_the_last_time() -> None:
+    log = DecisionLog()
+    for start in (0, 1):
+        item = Reservation(0, 0, GPU, "1g.5gb", Placement(start, 1))
+        log.add_hold(about(), "held", Hold("u", "team-a", "a", "n1", (item,), 1, (), 0.0))
+    (entry,) = log.since().decisions
+    found = [(held.gpu_uuid, held.profile, held.start, held.size) for held in entry.held]
+    assert (entry.node, entry.count, found) == ("n1", 2, [(GPU, "1g.5gb", 1, 1)])

@@ -13,12 +13,14 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 
 from hami_web.celery import app
+from hami_web.core.policy import parse_scheduling_policy
 from hami_web.history.vitals import VitalsWatch
 from hami_web.metrics.exposition import render
 from hami_web.metrics.series import collect_all
 from hami_web.metrics.server import MetricsServer, start_server
 from hami_web.metrics.watches import WatchCollector
 from hami_web.sync import measuring, progress
+from hami_web.sync.decisions import DecisionClient, DecisionReader, ExtenderAddress
 from hami_web.sync.feed import Feed
 from hami_web.sync.series import MirrorCollector
 from hami_web.sync.signing import signing_keys
@@ -50,8 +52,10 @@ class Command(BaseCommand):
             threading.Thread(target=_watch, args=(stopped,), name="watchdog", daemon=True),
         )
         watch = VitalsWatch(compare_every_s=settings.RECONCILE_SECONDS)
+        decisions = _decisions()
         feed.start()
         watch.start()
+        decisions.start()
         for thread in threads:
             thread.start()
         reconcile.apply_async(expires=settings.RECONCILE_SECONDS)
@@ -64,6 +68,7 @@ class Command(BaseCommand):
             stopped.set()
             beat.stop()
             watch.stop()
+            decisions.stop()
             feed.stop()
             if metrics is not None:
                 metrics.close()
@@ -80,6 +85,12 @@ def _metrics(feed: Feed) -> MetricsServer | None:
             connection.close()  # each answer has a thread of its own
 
     return start_server(settings.METRICS_LISTEN, text)
+
+
+def _decisions() -> DecisionReader:
+    address = ExtenderAddress(settings.EXTENDER_URL, settings.EXTENDER_CA)
+    policy = parse_scheduling_policy(settings.SCHEDULING_POLICY)
+    return DecisionReader(DecisionClient(address), hold_s=policy.hold_seconds)
 
 
 def _watch(stopped: threading.Event) -> None:
