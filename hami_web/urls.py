@@ -10,7 +10,9 @@ urlpatterns = [
     path("healthz", views.healthz),
     path("readyz", views.readyz),
     path("language", set_language, name="set_language"),
-    path("", include("hami_web.dashboard.urls")),
 ]
 if apps.is_installed("hami_web.api"):  # not in the extender, which checks these addresses too
-    urlpatterns.append(path("api/", include("hami_web.api.urls")))
+    urlpatterns += [
+        path("", include("hami_web.dashboard.urls")),
+        path("api/", include("hami_web.api.urls")),
+    ]

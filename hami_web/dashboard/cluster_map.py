@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from hami_web.dashboard.cells import CellState, GpuRow
+from hami_web.scheduling.records import GpuRecord, NodeRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,31 @@ class WaitingPod:
 
 @dataclass(frozen=True)
 class ClusterMap:
-    """One moment of the cluster. ``version`` grows with every change that can be seen here."""
+    """One moment of the cluster. ``version`` grows with every change that can be seen here.
+
+    ``records`` are what the nodes were drawn from, by name: capability, and the state that answers
+    what still fits.
+    """
 
     version: int
     nodes: tuple[NodeBlock, ...]
     waiting: tuple[WaitingPod, ...] = ()
+    records: Mapping[str, NodeRecord] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def rows(self) -> Mapping[str, GpuRow]:
         """Every GPU by UUID."""
         return {row.uuid: row for node in self.nodes for row in node.rows}
+
+    @cached_property
+    def blocks(self) -> Mapping[str, NodeBlock]:
+        """Every node by name."""
+        return {node.name: node for node in self.nodes}
+
+    def gpu_record(self, row: GpuRow) -> GpuRecord | None:
+        """What a row was drawn from."""
+        node = self.records.get(row.node)
+        return node.gpu(row.uuid) if node else None
 
     @property
     def layout(self) -> tuple[object, ...]:

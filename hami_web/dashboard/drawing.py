@@ -35,8 +35,9 @@ def draw_map(
     snapshot: ClusterSnapshot, waiting: Iterable[WaitingPod] = (), *, version: int
 ) -> ClusterMap:
     """All nodes that publish GPUs or ought to, by name. Nodes without any GPU are left out."""
-    nodes = (_node(record) for _, record in sorted(snapshot.nodes.items()) if _concerns(record))
-    return ClusterMap(version, tuple(nodes), tuple(waiting))
+    records = {name: record for name, record in snapshot.nodes.items() if _concerns(record)}
+    nodes = (_node(records[name]) for name in sorted(records))
+    return ClusterMap(version, tuple(nodes), tuple(waiting), records)
 
 
 def _concerns(record: NodeRecord) -> bool:

@@ -20,7 +20,10 @@ from hami_web.dashboard.installed import installed_map
 
 FRAGMENT: Final = "X-Fragment"
 """Request header by which an open page asks for its content alone, to put it in place."""
-NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (("dashboard:page", _("Map")),)
+NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (
+    ("dashboard:page", _("Map")),
+    ("dashboard:fragmentation", _("Fragmentation")),
+)
 """Addresses of the pages that every page links to, in order, with their titles."""
 
 
@@ -60,6 +63,14 @@ def respond(
     )
     patch_vary_headers(response, (FRAGMENT,))
     return marked(response, current.version if current else 0)
+
+
+def missing(request: HttpRequest, what: str, current: ClusterMap | None) -> HttpResponse:
+    """404 for something that the cluster does not have, 503 while the cluster is not known."""
+    status = HTTPStatus.NOT_FOUND if current else HTTPStatus.SERVICE_UNAVAILABLE
+    return respond(
+        request, "dashboard/missing.html", {"what": what}, current=current, status=status
+    )
 
 
 def marked(response: HttpResponse, version: int) -> HttpResponse:

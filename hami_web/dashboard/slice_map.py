@@ -58,7 +58,7 @@ def render_row(row: GpuRow) -> SafeString:
 
 def render_cell(cell: Cell, row: GpuRow) -> str:
     """One cell: a link to its line of the table, with a tip that says everything."""
-    start, width = _share(cell.placement.start, row.grid), _share(cell.placement.size, row.grid)
+    start, width = share(cell.placement.start, row.grid), share(cell.placement.size, row.grid)
     tip = escape(describe_cell(cell))
     fill = (
         f'<rect class="body" width="100%" height="{CELL_HEIGHT}" fill="url(#fill-{cell.state})"/>'
@@ -106,7 +106,7 @@ def _texts(cell: Cell) -> str:
 
 def _grid(size: int) -> str:
     lines = "".join(
-        f'<rect class="memory-slice" x="{_share(position, size)}" width="{_share(1, size)}" '
+        f'<rect class="memory-slice" x="{share(position, size)}" width="{share(1, size)}" '
         f'height="{CELL_HEIGHT}"/>'
         for position in range(size)
     )
@@ -115,14 +115,15 @@ def _grid(size: int) -> str:
 
 def _axis(size: int) -> str:
     numbers = "".join(
-        f'<text class="number" x="{_share(position + 0.5, size)}" y="{ROW_HEIGHT - 5}">'
+        f'<text class="number" x="{share(position + 0.5, size)}" y="{ROW_HEIGHT - 5}">'
         f"{position}</text>"
         for position in range(size)
     )
     return f'<g aria-hidden="true">{numbers}</g>'
 
 
-def _share(part: float, whole: int) -> str:
+def share(part: float, whole: int) -> str:
+    """A part of a row as a percentage of its width."""
     return f"{part * 100 / whole:.6g}%"
 
 

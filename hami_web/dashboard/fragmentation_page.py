@@ -1,0 +1,52 @@
+"""The page of fragmentation: how much room is lost, where, and since when."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Final
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from hami_web.dashboard.curve import Curve, draw_curve
+from hami_web.dashboard.installed import installed_map
+from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.room import cluster_heat, model_heats, node_heats, room_lines
+from hami_web.history.models import Sample
+
+logger = logging.getLogger(__name__)
+
+RANGE: Final = timedelta(days=7)
+SAMPLES_MAX: Final = 12_000
+"""A week of samples taken once a minute is 10,080."""
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """Fragmentation of the cluster; 503 before it is known."""
+    current = installed_map().current()
+    if current is None:
+        return missing(request, "", None)
+    context = {
+        "heat": cluster_heat(current),
+        "models": model_heats(current),
+        "rooms": room_lines(current),
+        "nodes": node_heats(current),
+        "curve": _curve(),
+    }
+    return respond(request, "dashboard/fragmentation.html", context, current=current)
+
+
+def _curve() -> Curve | None:
+    """Samples of the cluster of the last week, one query; None where they cannot be read."""
+    until = timezone.now()
+    rows = Sample.objects.filter(node="", at__gte=until - RANGE).order_by("at")
+    try:
+        points = list(rows.values_list("at", "fragmentation")[:SAMPLES_MAX])
+    except DatabaseError as error:
+        logger.warning("samples of fragmentation cannot be read: %s", error)
+        return None
+    return draw_curve(points, until - RANGE, until)
