@@ -1,12 +1,12 @@
 """Addresses of the process that answers people; the extender has its own (extender/urls.py)."""
 
 from django.apps import apps
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.views.i18n import set_language
 
 from hami_web.dashboard import views
 
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz),
     path("readyz", views.readyz),
     path("language", set_language, name="set_language"),

@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from hami_web.core.errors import InvalidField
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
@@ -70,6 +71,17 @@ def missing(request: HttpRequest, what: str, current: ClusterMap | None) -> Http
     status = HTTPStatus.NOT_FOUND if current else HTTPStatus.SERVICE_UNAVAILABLE
     return respond(
         request, "dashboard/missing.html", {"what": what}, current=current, status=status
+    )
+
+
+def refused(request: HttpRequest, error: InvalidField, current: ClusterMap | None) -> HttpResponse:
+    """400 for an address that means nothing: names the parameter, its value, what is allowed."""
+    return respond(
+        request,
+        "dashboard/refused.html",
+        {"error": error},
+        current=current,
+        status=HTTPStatus.BAD_REQUEST,
     )
 
 

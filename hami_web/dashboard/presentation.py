@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from django.utils.safestring import SafeString
@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.cells import Cell, CellState, GpuRow
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
+from hami_web.dashboard.map_query import MapQuery, select
 from hami_web.dashboard.wording import (
     STATE_MEANINGS,
     TIMES,
@@ -85,6 +86,7 @@ class NodeView:
     """One node for the templates."""
 
     block: NodeBlock
+    group: str = "node"
 
     @property
     def name(self) -> str:
@@ -100,8 +102,9 @@ class NodeView:
 
     @property
     def description(self) -> str:
-        """How many GPUs of each model the node has."""
-        models = Counter(row.model for row in self.block.rows)
+        """How many GPUs of each model the node has, or of each node where models are groups."""
+        by_model = self.group == "model"
+        models = Counter(row.node if by_model else row.model for row in self.block.rows)
         return " · ".join(f"{count} {TIMES} {model}" for model, count in models.items())
 
     @cached_property
@@ -145,6 +148,7 @@ class MapView:
     """A map for the templates; same names as :class:`ClusterMap` where the value is the same."""
 
     source: ClusterMap
+    query: MapQuery = field(default_factory=MapQuery)
 
     @property
     def version(self) -> int:
@@ -168,7 +172,17 @@ class MapView:
 
     @cached_property
     def nodes(self) -> list[NodeView]:
-        return [NodeView(block) for block in self.source.nodes]
+        """Those that the query leaves, in its order."""
+        return [NodeView(block, self.query.group) for block in select(self.source, self.query)]
+
+    @property
+    def node_count(self) -> int:
+        return len(self.source.nodes)
+
+    @property
+    def shown_gpus(self) -> int:
+        """GPUs that the query leaves."""
+        return sum(len(node.block.rows) for node in self.nodes)
 
     @property
     def totals(self) -> list[StateTotal]:

@@ -19,27 +19,31 @@ from hami_web.dashboard import slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.events import stream_changes
 from hami_web.dashboard.installed import installed_map, notices
-from hami_web.dashboard.pages import marked, respond
+from hami_web.dashboard.map_controls import controls
+from hami_web.dashboard.map_query import InvalidQuery, MapQuery, parse_query
+from hami_web.dashboard.pages import marked, refused, respond
 from hami_web.dashboard.presentation import GpuView, MapView, legend
-
-VIEWS = ("map", "table")
 
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """The cluster map; 503 while the cluster is not known."""
+    """The cluster map; 400 for a query that means nothing, 503 while the cluster is not known."""
     current = installed_map().current()
+    try:
+        query = parse_query(request.GET.dict())
+    except InvalidQuery as error:
+        return refused(request, error, current)
     status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
-    return respond(
-        request, "dashboard/page.html", _context(request, current), current=current, status=status
-    )
+    shown = MapView(current, query) if current else None
+    context = {**_context(shown), "query": query, "controls": controls(query, current)}
+    return respond(request, "dashboard/page.html", context, current=current, status=status)
 
 
 @require_safe
 def summary(request: HttpRequest) -> HttpResponse:
     """The numbers above the map."""
     current = installed_map().current()
-    response = render(request, "dashboard/summary.html", _context(request, current))
+    response = render(request, "dashboard/summary.html", _context(_shown(current)))
     return marked(response, current.version if current else 0)
 
 
@@ -82,13 +86,14 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join(["ok", *notices(), ""]), content_type="text/plain")
 
 
-def _context(request: HttpRequest, current: ClusterMap | None) -> dict[str, Any]:
-    view = request.GET.get("view", "")
-    shown = MapView(current) if current else None
+def _shown(current: ClusterMap | None) -> MapView | None:
+    return MapView(current, MapQuery()) if current else None
+
+
+def _context(shown: MapView | None) -> dict[str, Any]:
     return {
         "map": shown,
         "totals": shown.totals if shown else (),
         "legend": legend(shown),
         "patterns": slice_map.render_patterns(),
-        "view": view if view in VIEWS else VIEWS[0],
     }

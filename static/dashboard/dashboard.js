@@ -143,5 +143,16 @@ for (const kind of ["pointerover", "focusin"]) {
   });
 }
 
+// "/" goes to the search from anywhere but a field; a choice is taken as soon as it is made.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.closest?.("input, select, textarea")) return;
+  const search = document.querySelector("[data-key='/']");
+  if (!search) return;
+  search.focus();
+  event.preventDefault();
+});
+const controls = document.getElementById("controls");
+controls?.addEventListener("change", (event) => { if (event.target.matches("select")) controls.requestSubmit(); });
+
 setInterval(showAge, 1000);
 listen();

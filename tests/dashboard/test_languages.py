@@ -34,6 +34,7 @@ def catalog() -> dict[str, str]:
 def visible(page: str) -> str:
     """Text of a page without what comes from the cluster."""
     page = re.sub(r"<(head|code|caption class).*?</\1>", " ", page, flags=re.DOTALL)
+    page = re.sub(r'<option value="([^"]+)"[^>]*>\1</option>', " ", page)
     page = re.sub(r'class="(pod|profile|model|uuid)"[^>]*>[^<]*<', "><", page)
     return re.sub(r"<[^>]+>", " ", page)
 
