@@ -128,7 +128,8 @@ def parse_moment(field: str, text: str) -> datetime:
 def parse_whole(request: Request, field: str, default: int, *, least: int, most: int) -> int:
     """A whole number in ``least … most``."""
     text = request.query_params.get(field, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not (plain and least <= int(text) <= most):
         raise InvalidParameter(field, text, f"a whole number in {least}…{most}")
     return int(text)
 

@@ -30,6 +30,7 @@ urlpatterns = [
     path("v1/pods/<str:namespace>/<str:pod>/why", decisions.Why.as_view()),
     path("v1/fragmentation", measures.FragmentationNow.as_view()),
     path("v1/what-if", planning.WhatIf.as_view()),
+    path("v1/drain-plan", planning.DrainPlan.as_view()),
     path("v1/usage", usage.UsageHours.as_view()),
     path("v1/worker", worker.Worker.as_view()),
     path("v1/alerts", alerts.Alerts.as_view()),

@@ -116,10 +116,10 @@ def _blocker(claim: Claim, sees: Sees) -> dict[str, object]:
     return {
         "namespace": claim.pod.namespace if visible else UNAVAILABLE,
         "pod": claim.pod.name if visible else UNAVAILABLE,
-        "profile": claim.profile,
+        "profile": claim.profile if visible else UNAVAILABLE,
         "start": claim.placement.start,
         "size": claim.placement.size,
-        "priority": claim.pod.priority,
+        "priority": claim.pod.priority if visible else None,
     }
 
 

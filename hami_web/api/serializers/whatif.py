@@ -153,7 +153,7 @@ class BlockerSerializer(serializers.Serializer[Any]):
     profile = serializers.CharField()
     start = serializers.IntegerField()
     size = serializers.IntegerField()
-    priority = serializers.IntegerField()
+    priority = serializers.IntegerField(allow_null=True)
 
 
 class BlockersSerializer(serializers.Serializer[Any]):
