@@ -53,7 +53,7 @@ class Admission:
         return document
 
     def _concerns(self, webhook: JsonObject, document: JsonObject, write: Admitted) -> bool:
-        if not any(_rule_matches(rule, write) for rule in webhook.get("rules") or []):
+        if not any(rule_matches(rule, write) for rule in webhook.get("rules") or []):
             return False
         if not selector_object_predicate(webhook.get("objectSelector") or {})(document):
             return False
@@ -66,7 +66,7 @@ class Admission:
 
     def _call(self, webhook: JsonObject, document: JsonObject, write: Admitted) -> JsonObject:
         name = str(webhook.get("name"))
-        review = _review(document, write)
+        review = review_of(document, write)
         try:
             answer = self._post(webhook, review)
             response = _checked(answer, review["request"]["uid"])
@@ -113,7 +113,8 @@ class Admission:
         return self._services[key] + str(service.get("path") or "/")
 
 
-def _rule_matches(rule: JsonObject, write: Admitted) -> bool:
+def rule_matches(rule: JsonObject, write: Admitted) -> bool:
+    """Whether a rule of a webhook or a policy is about this write."""
     address = write.address
     wanted = (
         (rule.get("operations"), write.operation),
@@ -130,7 +131,8 @@ def _rule_matches(rule: JsonObject, write: Admitted) -> bool:
     return scope in ("*", scoped) and any(entry in names for entry in rule.get("resources") or [])
 
 
-def _review(document: JsonObject, write: Admitted) -> JsonObject:
+def review_of(document: JsonObject, write: Admitted) -> JsonObject:
+    """The ``AdmissionReview`` of a write."""
     address = write.address
     resource = address.resource
     kind = {"group": resource.group, "version": address.version, "kind": resource.kind}

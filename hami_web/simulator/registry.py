@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hami_web.simulator import event_versions, pods, problems
 from hami_web.simulator.admission import Admission, Admitted
 from hami_web.simulator.documents import JsonObject, metadata
 from hami_web.simulator.patches import apply_patch
+from hami_web.simulator.policies import Policies
 from hami_web.simulator.requests import Address, ApiRequest
 from hami_web.simulator.resources import (
     DISRUPTION_BUDGETS,
@@ -36,6 +38,7 @@ class Registry:
 
     def __init__(self, store: Store, admission: Admission) -> None:
         self._store = store
+        self._policies = Policies(store)
         self._admission = admission
 
     def create(self, request: ApiRequest) -> StoredObject:
@@ -60,8 +63,7 @@ class Registry:
         metadata(document)["creationTimestamp"] = None
         if storage is PODS:
             self._complete_pod(document)
-        document = self._admission.mutate(document, Admitted("CREATE", address, request.user))
-        normalize_object(storage, document)
+        document = self._admit(document, Admitted("CREATE", address, request.user))
         give_identity(address, document)
         if storage is PODS:
             pods.start_status(document)
@@ -73,6 +75,15 @@ class Registry:
         if storage is EVENTS:
             event_versions.check_namespace(document)
         return self._store.create(storage, document)
+
+    def _admit(self, document: JsonObject, write: Admitted) -> JsonObject:
+        """The object after webhooks and policies; those see it as the request has it."""
+        address = write.address
+        document = self._admission.mutate(document, write)
+        normalize_object(address.storage, document)
+        old = None if write.old is None else from_storage(address, write.old)
+        self._policies.check(from_storage(address, document), replace(write, old=old))
+        return document
 
     def _complete_pod(self, pod: JsonObject) -> None:
         spec = pod.setdefault("spec", {})
@@ -153,8 +164,7 @@ class Registry:
             new = merged(address, old.fresh(), new)
             normalize_object(storage, new)
             write = Admitted("UPDATE", address, request.user, old.document)
-            new = self._admission.mutate(new, write)
-            normalize_object(storage, new)
+            new = self._admit(new, write)
             check_object(storage, new)
             if storage is PODS:
                 pods.check_pod_update(old.document, new)

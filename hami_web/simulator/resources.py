@@ -98,6 +98,20 @@ WEBHOOKS = Resource(
     namespaced=False,
     unconditional_update=False,
 )
+POLICIES = Resource(
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    group="admissionregistration.k8s.io",
+    namespaced=False,
+    unconditional_update=False,
+)
+POLICY_BINDINGS = Resource(
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    group="admissionregistration.k8s.io",
+    namespaced=False,
+    unconditional_update=False,
+)
 PRIORITY_CLASSES = Resource(
     "priorityclasses", "PriorityClass", group="scheduling.k8s.io", namespaced=False
 )
@@ -113,6 +127,8 @@ STORED = (
     LEASES,
     DISRUPTION_BUDGETS,
     WEBHOOKS,
+    POLICIES,
+    POLICY_BINDINGS,
     PRIORITY_CLASSES,
     DAEMON_SETS,
 )
