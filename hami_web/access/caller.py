@@ -53,6 +53,11 @@ class Caller:
         return self.source is Source.ANONYMOUS
 
     @property
+    def has_session(self) -> bool:
+        """Whether there is something to sign out of."""
+        return self.source in (Source.LOCAL, Source.OIDC, Source.KUBERNETES)
+
+    @property
     def key(self) -> str:
         """One text per caller, for limits."""
         return f"{self.source}:{self.name}"

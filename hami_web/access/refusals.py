@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext
 
 from hami_web.access.caller import Caller
@@ -22,7 +23,8 @@ def plain_refusal(status: HTTPStatus, text: str) -> HttpResponse:
 
 def denied_page(request: HttpRequest, caller: Caller) -> HttpResponse:
     """403 for someone who signed in: who they are here, and what they lack."""
-    context = {"caller": caller, "text": ""}
+    sign_out = reverse("access:logout") if caller.has_session else ""
+    context = {"caller": caller, "text": "", "sign_out": sign_out}
     return render(request, "access/denied.html", context, status=HTTPStatus.FORBIDDEN)
 
 

@@ -35,8 +35,9 @@ EVERYWHERE: Final = ""
 class Reviewer:
     """Asks the API server; ``keep_s`` is how long its answers are believed."""
 
-    def __init__(self, transport: Transport, keep_s: float) -> None:
-        self._transport = transport
+    def __init__(self, connection: OfficialConnection, keep_s: float) -> None:
+        self._connection = connection
+        self._transport = Transport(connection, user_agent="hami-web/access")
         self._keep_s = keep_s
         self._users: ExpiringAnswers[str, KubernetesUser | None] = ExpiringAnswers(TOKENS_MAX)
         self._seen: ExpiringAnswers[tuple[KubernetesUser, str], bool] = ExpiringAnswers(ANSWERS_MAX)
@@ -84,14 +85,25 @@ class Reviewer:
         answers = self._threads.map(partial(self.sees, user), asked)
         return frozenset(name for name, seen in zip(asked, answers, strict=True) if seen)
 
+    def close(self) -> None:
+        """End its threads and connections."""
+        self._threads.shutdown(cancel_futures=True)
+        self._connection.close()
+
 
 def reviewer() -> Reviewer:
     """The one of this process. Raises IdentityUnavailable without a usable configuration."""
     key = (settings.KUBECONFIG, settings.ACCESS_CACHE_SECONDS)
     if key not in _reviewers:
-        _reviewers.clear()
+        close_reviewer()
         _reviewers[key] = _build(*key)
     return _reviewers[key]
+
+
+def close_reviewer() -> None:
+    """End that of this process; the next question makes another."""
+    while _reviewers:
+        _reviewers.popitem()[1].close()
 
 
 _reviewers: dict[tuple[Path | None, float], Reviewer] = {}
@@ -99,7 +111,6 @@ _reviewers: dict[tuple[Path | None, float], Reviewer] = {}
 
 def _build(kubeconfig: Path | None, keep_s: float) -> Reviewer:
     try:
-        connection = OfficialConnection(kubeconfig)
+        return Reviewer(OfficialConnection(kubeconfig), keep_s)
     except ClusterError as error:
         raise IdentityUnavailable(str(error)) from error
-    return Reviewer(Transport(connection, user_agent="hami-web/access"), keep_s)

@@ -1,6 +1,11 @@
 """Addresses of signing in and out."""
 
-from django.urls import URLPattern
+from django.urls import path
+
+from hami_web.access import views
 
 app_name = "access"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("login", views.sign_in, name="login"),
+    path("logout", views.sign_out, name="logout"),
+]

@@ -52,7 +52,10 @@ class Visibility:
             asked &= self._scope
         if self._user is None or not asked or self._reviewed_everywhere():
             return asked
-        return reviewer().visible(self._user, asked)
+        try:
+            return reviewer().visible(self._user, asked)
+        except IdentityUnavailable:
+            return frozenset()
 
     def restrict(self, rows: QuerySet[M], column: str) -> QuerySet[M]:
         """Only the rows of namespaces that may be seen, and those of none."""

@@ -3,6 +3,7 @@
 from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
+from hami_web.access.declared import public
 from hami_web.api.documents import SwaggerPage
 from hami_web.api.views import (
     alerts,
@@ -18,8 +19,8 @@ from hami_web.api.views import (
 )
 
 urlpatterns = [
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("docs/", SwaggerPage.as_view(url_name="schema"), name="docs"),
+    path("schema/", public(SpectacularAPIView.as_view()), name="schema"),
+    path("docs/", public(SwaggerPage.as_view(url_name="schema")), name="docs"),
     path("v1/nodes", inventory.Nodes.as_view()),
     path("v1/gpus", inventory.Gpus.as_view()),
     path("v1/gpus/<str:uuid>/map", maps.GpuMap.as_view()),

@@ -20,6 +20,7 @@ class CellState(StrEnum):
     TERMINATING = "terminating"
     BLOCKED = "blocked"
     CONFLICTED = "conflicted"
+    UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from hami_web.access.declared import needs
+from hami_web.access.roles import Verb
 from hami_web.dashboard.curve import Curve, draw_curve
-from hami_web.dashboard.installed import installed_map
 from hami_web.dashboard.pages import missing, respond
 from hami_web.dashboard.room import cluster_heat, model_heats, node_heats, room_lines
+from hami_web.dashboard.seen import seen_map
 from hami_web.history.models import Sample
 
 logger = logging.getLogger(__name__)
@@ -24,10 +26,11 @@ SAMPLES_MAX: Final = 12_000
 """A week of samples taken once a minute is 10,080."""
 
 
+@needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """Fragmentation of the cluster; 503 before it is known."""
-    current = installed_map().current()
+    current = seen_map(request)
     if current is None:
         return missing(request, "", None)
     context = {

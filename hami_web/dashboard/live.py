@@ -119,7 +119,7 @@ class LiveMap:
         new = self._draw(version)
         if new is None:
             return
-        changed = _differences(old, new)
+        changed = differences(old, new)
         if old is not None and not changed:
             return
         with self._lock:
@@ -144,7 +144,8 @@ class _Waiter:
     event: asyncio.Event
 
 
-def _differences(old: ClusterMap | None, new: ClusterMap) -> list[str]:
+def differences(old: ClusterMap | None, new: ClusterMap) -> list[str]:
+    """What a page of the old map must fetch: GPU UUIDs, ``summary``, or ``*``."""
     if old is None or old.layout != new.layout:
         return [EVERYTHING]
     changed = [uuid for uuid, row in new.rows.items() if old.rows[uuid] != row]

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from hami_web.access.declared import needs
+from hami_web.access.roles import Verb
 from hami_web.core.capability import ProfileCapability
 from hami_web.dashboard import slice_map
-from hami_web.dashboard.installed import installed_map
 from hami_web.dashboard.pages import missing, respond
 from hami_web.dashboard.presentation import MapView, NodeView, legend
 from hami_web.dashboard.room import node_heat
+from hami_web.dashboard.seen import seen_map
 from hami_web.dashboard.wording import mebibytes
 from hami_web.scheduling.records import GpuRecord
 
@@ -36,10 +38,11 @@ class OfferedProfile:
         return ", ".join(map(str, sorted(self.profile.placements)))
 
 
+@needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest, name: str) -> HttpResponse:
     """One node by name; 404 where the cluster does not have it, 503 before it is known."""
-    current = installed_map().current()
+    current = seen_map(request)
     block = current.blocks.get(name) if current else None
     record = current.records.get(name) if current else None
     if current is None or block is None or record is None:

@@ -28,7 +28,7 @@ _TICKS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """One reservation of the past or of now. ``pod`` is its name as far as it may be seen."""
+    """One reservation of the past or of now; ``pod`` and ``profile`` are empty where hidden."""
 
     pod: str
     profile: str
@@ -38,6 +38,18 @@ class Stay:
     reserved_at: datetime
     realized_at: datetime | None
     released_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        """The Pod's name, or a word in its place."""
+        return self.pod or state_word(CellState.UNAVAILABLE)
+
+    @property
+    def state(self) -> CellState:
+        """How it is drawn."""
+        if not self.pod:
+            return CellState.UNAVAILABLE
+        return CellState.REALIZED if self.realized_at else CellState.BOUND
 
     @property
     def hours(self) -> float | None:
@@ -70,7 +82,7 @@ def occupation_of(
 ) -> Occupation | None:
     """The last day of a GPU, one query; None where the mirror cannot be read.
 
-    ``name`` gives the shown name of a namespace's Pod.
+    ``name`` gives the shown name of a namespace's Pod, empty where it may not be seen.
     """
     since = until - RANGE
     rows = MigReservation.objects.filter(
@@ -110,14 +122,14 @@ def _bar(stay: Stay, since: datetime, until: datetime) -> str:
     begin = max(stay.reserved_at, since)
     end = min(stay.released_at or until, until)
     x, width = _share(begin, since, until), _share(end, since, until) - _share(begin, since, until)
-    state = CellState.REALIZED if stay.realized_at else CellState.BOUND
-    title = escape(f"{stay.pod}, {stay.profile}, {stay.placement}, {state_word(state)}")
+    parts = (stay.pod, stay.profile, stay.placement, state_word(stay.state))
+    title = escape(", ".join(part for part in parts if part))
     top, tall = stay.start * _SLICE_HEIGHT, stay.size * _SLICE_HEIGHT
     return (
-        f'<svg class="cell {state}" x="{x:.4g}%" y="{top}" width="{max(width, 0.15):.4g}%" '
+        f'<svg class="cell {stay.state}" x="{x:.4g}%" y="{top}" width="{max(width, 0.15):.4g}%" '
         f'height="{tall}"><title>{title}</title>'
         f'<rect class="ground" width="100%" height="{tall}"/>'
-        f'<text class="pod" x="5" y="13">{escape(stay.pod.rpartition("/")[2])}</text></svg>'
+        f'<text class="pod" x="5" y="13">{escape(stay.name.rpartition("/")[2])}</text></svg>'
     )
 
 
@@ -136,9 +148,10 @@ def _share(at: datetime, since: datetime, until: datetime) -> float:
 
 
 def _stay(row: MigReservation, name: Callable[[str, str], str]) -> Stay:
+    pod = name(row.namespace, row.pod)
     return Stay(
-        name(row.namespace, row.pod),
-        row.profile,
+        pod,
+        row.profile if pod else "",
         str(row.placement),
         row.start,
         row.size,

@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from hami_web.access.identity import caller_of
 from hami_web.core.errors import InvalidField
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.freshness import Freshness
@@ -57,6 +58,7 @@ def respond(
         "freshness": freshness,
         "age_s": seconds(freshness),
         "version": current.version if current else 0,
+        "caller": caller_of(request),
     }
     fragment = request.headers.get(FRAGMENT) == "content"
     response = render(
@@ -87,7 +89,7 @@ def refused(request: HttpRequest, error: InvalidField, current: ClusterMap | Non
 
 def marked(response: HttpResponse, version: int) -> HttpResponse:
     """Say which version this is and how old; browsers ask again each time and compare the ETag."""
-    response["Cache-Control"] = "no-cache"
+    response["Cache-Control"] = "private, no-cache"
     response["X-Data-Version"] = str(version)
     response["X-Data-Age"] = seconds(installed_map().freshness())
     return response

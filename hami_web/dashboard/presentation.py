@@ -23,6 +23,7 @@ from hami_web.dashboard.wording import (
 )
 
 _SHORT_UUID = 12
+_RARE = (CellState.HELD, CellState.UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,9 @@ class MapView:
 
 
 def legend(shown: MapView | None) -> list[LegendEntry]:
-    """The states in the order of a reservation's life; a hold is rare to see, so only if it is."""
-    held = shown is not None and shown.source.memory_slices_in(CellState.HELD) > 0
-    return [LegendEntry(state) for state in CellState if held or state is not CellState.HELD]
+    """The states in the order of a reservation's life; some only where they are to be seen."""
+    return [
+        LegendEntry(state)
+        for state in CellState
+        if state not in _RARE or (shown and shown.source.memory_slices_in(state))
+    ]

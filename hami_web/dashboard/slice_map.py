@@ -27,6 +27,7 @@ _PATTERN_SHAPES: Final[dict[CellState, tuple[int, str]]] = {
     CellState.TERMINATING: (6, '<path d="M0,3 H6"/>'),
     CellState.BLOCKED: (8, '<circle cx="2" cy="2" r="1.3"/><circle cx="6" cy="6" r="1.3"/>'),
     CellState.CONFLICTED: (8, '<path d="M0,0 L8,8 M8,0 L0,8"/>'),
+    CellState.UNAVAILABLE: (10, '<path d="M5,0 V10"/>'),
 }
 
 

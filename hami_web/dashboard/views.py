@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.http import (
     Http404,
     HttpRequest,
@@ -15,20 +16,24 @@ from django.http import (
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from hami_web.access.declared import needs, public
+from hami_web.access.roles import Verb
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
-from hami_web.dashboard.events import stream_changes
+from hami_web.dashboard.events import seen_changes
 from hami_web.dashboard.installed import installed_map, notices
 from hami_web.dashboard.map_controls import controls
 from hami_web.dashboard.map_query import InvalidQuery, MapQuery, parse_query
 from hami_web.dashboard.pages import marked, refused, respond
 from hami_web.dashboard.presentation import GpuView, MapView, legend
+from hami_web.dashboard.seen import seen_map
 
 
+@needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """The cluster map; 400 for a query that means nothing, 503 while the cluster is not known."""
-    current = installed_map().current()
+    current = seen_map(request)
     try:
         query = parse_query(request.GET.dict())
     except InvalidQuery as error:
@@ -39,18 +44,20 @@ def page(request: HttpRequest) -> HttpResponse:
     return respond(request, "dashboard/page.html", context, current=current, status=status)
 
 
+@needs(Verb.READ, fragment=True)
 @require_safe
 def summary(request: HttpRequest) -> HttpResponse:
     """The numbers above the map."""
-    current = installed_map().current()
+    current = seen_map(request)
     response = render(request, "dashboard/summary.html", _context(_shown(current)))
     return marked(response, current.version if current else 0)
 
 
+@needs(Verb.READ, fragment=True)
 @require_safe
 def gpu(request: HttpRequest, uuid: str) -> HttpResponse:
     """One GPU's row; 404 when the cluster does not have it (any more)."""
-    current = installed_map().current()
+    current = seen_map(request)
     row = current.rows.get(uuid) if current else None
     if row is None:
         raise Http404(f"no GPU {uuid}")
@@ -58,13 +65,13 @@ def gpu(request: HttpRequest, uuid: str) -> HttpResponse:
     return marked(response, current.version if current else 0)
 
 
+@needs(Verb.READ, fragment=True)
 async def events(request: HttpRequest) -> HttpResponseBase:
     """Server-Sent Events; ``since`` (or Last-Event-ID) is the version that the page shows."""
     since = request.headers.get("Last-Event-ID") or request.GET.get("since") or "0"
     version = int(since) if since.isascii() and since.isdigit() and len(since) < 17 else 0
-    response = StreamingHttpResponse(
-        stream_changes(installed_map(), version), content_type="text/event-stream"
-    )
+    changes = await sync_to_async(seen_changes)(request, version)
+    response = StreamingHttpResponse(changes, content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
     # Compression would keep events back until a block is full.
@@ -72,12 +79,14 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
+@public
 @require_safe
 def healthz(_request: HttpRequest) -> HttpResponse:
     """The process answers."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+@public
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
     """There is a map to show; below it what does not work elsewhere, which is no reason to stop."""

@@ -20,6 +20,7 @@ STATE_WORDS: Final[dict[CellState, Promise]] = {
     CellState.TERMINATING: _("terminating"),
     CellState.BLOCKED: _("blocked"),
     CellState.CONFLICTED: _("conflict"),
+    CellState.UNAVAILABLE: _("unavailable"),
 }
 
 STATE_MEANINGS: Final[dict[CellState, Promise]] = {
@@ -30,6 +31,7 @@ STATE_MEANINGS: Final[dict[CellState, Promise]] = {
     CellState.TERMINATING: _("its Pod is being deleted; the instance still exists"),
     CellState.BLOCKED: _("an instance that no reservation explains, or one that cannot be removed"),
     CellState.CONFLICTED: _("two owners claim the same memory slices; no new work here"),
+    CellState.UNAVAILABLE: _("taken in a namespace that you may not see"),
 }
 
 NOTE_WORDS: Final[dict[str, Promise]] = {
@@ -40,6 +42,7 @@ NOTE_WORDS: Final[dict[str, Promise]] = {
     "unschedulable": _("the node is cordoned (unschedulable)"),
     "unregistered": _("the node publishes no GPU capability"),
     "doubt": _("it is not known what is taken here: takes no new work"),
+    "unavailable": _("something cannot be read here; you may not see the details"),
 }
 
 

@@ -180,7 +180,12 @@ class DemoCluster:
         self._children.start(
             "web",
             [str(ROOT / "manage.py"), "web", "--listen", listen],
-            {"HAMI_KUBECONFIG": str(kubeconfig)},
+            {
+                "HAMI_KUBECONFIG": str(kubeconfig),
+                # Nobody signs in; it listens on this machine alone.
+                "HAMI_ANONYMOUS_ROLE": "viewer",
+                "HAMI_ANONYMOUS_NAMESPACES": "*",
+            },
         )
         self.page_url = f"http://{listen}/"
         self._wait("the dashboard", lambda: _answers(f"{self.page_url}readyz"))

@@ -37,6 +37,7 @@ function noteAge(value) {
 
 async function fetchText(url, headers = {}) {
   const answer = await fetch(url, { headers: { Accept: "text/html", ...headers }, cache: "no-cache" });
+  if (answer.status === 401) location.reload();  // signed out: the page itself leads to the sign-in
   if (!answer.ok && answer.status !== 503) throw new Error(`${url}: ${answer.status}`);
   if (answer.headers.get("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
   return answer.text();
@@ -99,6 +100,7 @@ function listen() {
     showLink("live");
     enqueue({ version, changed: ["*"] });
   });
+  source.addEventListener("again", () => { source.close(); listen(); });
   source.addEventListener("open", () => { failures = 0; stopPolling(); showLink("live"); });
   source.addEventListener("error", () => {
     source.close();

@@ -47,6 +47,13 @@ def _english() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _anonymous_sees_all(settings) -> None:
+    """Most of these tests are about pages, not about who may see them."""
+    settings.ANONYMOUS_ROLE = "viewer"
+    settings.ANONYMOUS_NAMESPACES = ("*",)
+
+
 @pytest.fixture
 def client() -> Client:
     return Client(headers={"host": "localhost"})

@@ -17,6 +17,8 @@ PAIRS = [
     ("on-realized", "realized", TEXT),
     *(("on-taken", f"{state}", TEXT) for state in ("held", "bound", "terminating", "blocked")),
     ("on-taken", "conflicted", TEXT),
+    ("on-taken", "unavailable", TEXT),
+    ("unavailable-ink", "card", GRAPHIC),
     ("realized", "card", GRAPHIC),
     *((f"{state}-ink", "card", GRAPHIC) for state in ("held", "bound", "terminating", "blocked")),
     ("conflicted-ink", "card", GRAPHIC),

@@ -123,7 +123,12 @@ def test_the_command_serves_and_stops_with_open_streams(api: ApiClient, kubeconf
         metrics = f"127.0.0.1:{probe.getsockname()[1]}"
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "manage.py"), "web", "--listen", "127.0.0.1:0"],
-        env={**os.environ, "HAMI_KUBECONFIG": str(kubeconfig), "HAMI_METRICS_LISTEN": metrics},
+        env={
+            **os.environ,
+            "HAMI_KUBECONFIG": str(kubeconfig),
+            "HAMI_METRICS_LISTEN": metrics,
+            "HAMI_ANONYMOUS_ROLE": "viewer",
+        },
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -51,6 +51,8 @@ class Command(BaseCommand):
             log_config=None,
             access_log=False,
             server_header=False,
+            # Which proxies are believed is a setting of ours (access/network.py).
+            proxy_headers=False,
             timeout_graceful_shutdown=GRACE_S,
         )
         metrics = start_server(settings.METRICS_LISTEN, lambda: render(REQUESTS.collect()))
