@@ -13,7 +13,8 @@ from kubernetes import client
 
 from tests.cluster import pods
 from tests.cluster.installed import InstalledCluster
-from tests.cluster.lab import NAMESPACE, Lab, wait_until
+from tests.cluster.lab import NAMESPACE, Lab
+from tests.cluster.processes import Process, free_port, wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,6 +85,24 @@ def clean(request: pytest.FixtureRequest) -> Iterator[None]:
             pods.delete(pod.metadata.name, grace=0)
     wait_until("all Pods are gone", lambda: not api.list_namespaced_pod(NAMESPACE).items)
     wait_until("all instances are gone", lambda: not lab.instances())
+
+
+@pytest.fixture
+def standby(lab: Lab) -> Iterator[Process]:
+    """A second replica behind the same Service; the first leads again afterwards."""
+    port = free_port()
+    replica = lab.replica("extender-b", port)
+    replica.start()
+    lab.service.ports.append(port)
+    wait_until("the standby is up", lambda: lab.answers(port, "/readyz?standby=ok"))
+    yield replica
+    if not lab.extender.runs:
+        lab.extender.start()
+        wait_until("it is up", lambda: lab.answers(lab.port, "/readyz?standby=ok"))
+    replica.stop()
+    lab.service.ports.remove(port)
+    wait_until("the first leads again", lambda: lab.answers(lab.port, "/readyz"), 30)
+    wait_until("and is reached", lambda: lab.answers(lab.service.port, "/readyz"))
 
 
 @pytest.hookimpl(hookwrapper=True)

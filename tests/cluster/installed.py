@@ -9,7 +9,9 @@ import pytest
 from kubernetes import client, config
 from kubernetes.client.rest import ApiException
 
-from tests.cluster.lab import NAMESPACE, Instances, offered_by, published_by, wait_until
+from tests.cluster.lab import NAMESPACE
+from tests.cluster.node import Instances, offered_by, published_by
+from tests.cluster.processes import wait_until
 
 
 class InstalledCluster:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from kubernetes import client
 
 from tests.cluster import pods
 from tests.cluster.installed import InstalledCluster
-from tests.cluster.lab import Instances, Lab, wait_until
+from tests.cluster.lab import NAMESPACE, Lab
+from tests.cluster.node import Instances
+from tests.cluster.processes import wait_until
 
 
 def realized(name: str) -> list[dict[str, Any]]:
@@ -26,6 +31,24 @@ def as_instances(records: list[dict[str, Any]]) -> Instances:
         (r["gpuUUID"], r["placement"]["start"], r["placement"]["size"]): r["migUUID"]
         for r in records
     }
+
+
+def placements() -> list[tuple[str, int, int]]:
+    """Reservations of all Pods that are not over; no two of them share a memory slice."""
+    found = [
+        (r["gpuUUID"], r["placement"]["start"], r["placement"]["size"])
+        for pod in client.CoreV1Api().list_namespaced_pod(NAMESPACE).items
+        if pod.status.phase not in ("Succeeded", "Failed")
+        for r in pods.allocations(pod)
+    ]
+    taken = [(gpu, s) for gpu, start, size in found for s in range(start, start + size)]
+    assert len(taken) == len(set(taken)), f"shared memory slices: {sorted(found)}"
+    return found
+
+
+def closed_nodes(lab: Lab) -> set[str]:
+    """Nodes that the extender gives no new work."""
+    return set(re.findall(r'(?m)^hami_node_closed\{node="([^"]+)"', lab.metrics()))
 
 
 def assert_exist(lab: Lab | InstalledCluster, expected: Instances) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 
-from tests.cluster.lab import NAMESPACE, wait_until
+from tests.cluster.lab import NAMESPACE
+from tests.cluster.processes import wait_until
 
 # The lab's own image prints its environment and waits, or ends with `exit N`. Any other image must
 # have a shell, which does the same.
@@ -35,7 +36,9 @@ def manifest(
     *wants: Want,
     annotations: dict[str, str] | None = None,
     scheduler: str | None = None,
+    node: str | None = None,
 ) -> dict[str, Any]:
+    """A Pod with these containers; ``node`` is the only one that it may run on."""
     containers = []
     for position, want in enumerate(wants):
         limits: dict[str, Any] = {}
@@ -61,6 +64,7 @@ def manifest(
             "annotations": {"nvidia.com/vgpu-mode": "mig"} | (annotations or {}),
         },
         "spec": ({"schedulerName": scheduler} if scheduler else {})
+        | ({"nodeSelector": {"kubernetes.io/hostname": node}} if node else {})
         | {
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 5,

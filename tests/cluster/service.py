@@ -1,4 +1,4 @@
-"""What a Service in front of the extender's replicas does: new connections go to who is ready."""
+"""What a Service in front of the extender's replicas does: new connections go to one of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import contextlib
 import selectors
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 
 class Service:
-    """Forwards TCP connections to the ready one of its ports; looks at most every 0.1 s."""
+    """Forwards TCP connections to the ready one of its ports; looks at most every 0.1 s.
+
+    ``is_ready`` may be replaced while it runs. ``connections`` counts what was forwarded, by port;
+    ``chosen`` is where new ones go.
+    """
 
     def __init__(self, port: int, is_ready: Callable[[int], bool], *ports: int) -> None:
         self.port = port
         self.ports = list(ports)
-        self._is_ready = is_ready
-        self._chosen = ports[0]
+        self.is_ready = is_ready
+        self.connections: Counter[int] = Counter()
+        self.chosen = ports[0]
         self._stopped = threading.Event()
         self._listener: socket.socket | None = None
         self._threads: list[threading.Thread] = []
@@ -38,9 +44,9 @@ class Service:
 
     def _look(self) -> None:
         while not self._stopped.wait(0.1):
-            if not self._is_ready(self._chosen):
-                ready = (port for port in list(self.ports) if self._is_ready(port))
-                self._chosen = next(ready, self._chosen)
+            if not self.is_ready(self.chosen):
+                ready = (port for port in list(self.ports) if self.is_ready(port))
+                self.chosen = next(ready, self.chosen)
 
     def _accept(self) -> None:
         assert self._listener is not None
@@ -53,10 +59,12 @@ class Service:
             thread.start()
 
     def _forward(self, inside: socket.socket) -> None:
+        chosen = self.chosen
+        self.connections[chosen] += 1
         with (
             inside,
             contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self._chosen), 2) as outside,
+            socket.create_connection(("127.0.0.1", chosen), 2) as outside,
             selectors.DefaultSelector() as selector,
         ):
             outside.settimeout(None)

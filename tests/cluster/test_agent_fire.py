@@ -13,9 +13,11 @@ from kubernetes import client
 
 from tests.cluster import pods
 from tests.cluster.installed import InstalledCluster
-from tests.cluster.lab import NAMESPACE, NODE, SYSTEM, Instances, Lab, wait_until
-from tests.cluster.observed import as_instances, assert_exist, realized
+from tests.cluster.lab import NAMESPACE, NODE, SYSTEM, Lab
+from tests.cluster.node import Instances
+from tests.cluster.observed import as_instances, assert_exist, closed_nodes, realized
 from tests.cluster.pods import Want
+from tests.cluster.processes import wait_until
 
 CREATE = "nvmlDeviceCreateGpuInstanceWithPlacement"
 RESTARTS = 20
@@ -72,6 +74,10 @@ def all_run(lab: Lab, name: str, replicas: int, seconds: float) -> None:
     )
 
 
+def event_reasons() -> set[str]:
+    return {event.reason for event in client.CoreV1Api().list_namespaced_event(NAMESPACE).items}
+
+
 def holder() -> str:
     lease = client.CoordinationV1Api().read_namespaced_lease(f"hami-node-agent-{NODE}", SYSTEM)
     return str(lease.spec.holder_identity or "")
@@ -86,28 +92,28 @@ def test_twenty_kubelet_restarts_leave_pods_and_agent_as_they_were(lab: Lab) -> 
     pods.create("stays", Want(), Want(memory=9500))
     pods.running("stays")
     before = as_instances(realized("stays"))
-    threads = lab.agent_threads()
+    threads = lab.node.agent.threads
     for _number in range(RESTARTS):
-        registered = lab.agent_registrations()
-        lab.restart_kubelet()
-        wait_until("registered again", lambda r=registered: lab.agent_registrations() > r)
+        registered = lab.node.agent_registrations()
+        lab.kubelet.restart()
+        wait_until("registered again", lambda r=registered: lab.node.agent_registrations() > r)
     pods.create("next", Want())
     pods.running("next", 90)
     assert_exist(lab, before | as_instances(realized("next")))
     assert pods.read("stays").status.phase == "Running"
-    assert lab.agent_threads() <= threads + 10
+    assert lab.node.agent.threads <= threads + 10
     wait_until("the Lease is held", lambda: holder() == NODE, 30)
 
 
 def test_the_lease_and_the_condition_follow_the_agent(lab: Lab) -> None:
     wait_until("the Lease is held", lambda: holder() == NODE, 30)
     wait_until("the condition is true", lambda: condition().status == "True", 30)
-    lab.agent.stop(signal.SIGTERM)
+    lab.node.agent.stop(signal.SIGTERM)
     try:
         assert holder() == ""
         assert (condition().status, condition().reason) == ("Unknown", "AgentStopped")
     finally:
-        lab.start_agent()
+        lab.node.start_agent()
     wait_until("the Lease is held again", lambda: holder() == NODE, 30)
     wait_until("the condition is true again", lambda: condition().status == "True", 30)
 
@@ -116,11 +122,12 @@ def test_no_pod_is_bound_to_a_node_whose_kubelet_is_dead_or_has_no_devices_yet(l
     """A kubelet fails what it finds bound before it has devices, and nothing makes it anew."""
     wait_until("the Lease is held", lambda: holder() == NODE, 30)
     for number in range(3):
-        lab.kill_kubelet()
-        wait_until("the node is closed", lambda: holder() == "", 2)
+        lab.kubelet.kill()
+        wait_until("the agent says so", lambda: holder() == "", 10)
+        wait_until("the node is closed", lambda: NODE in closed_nodes(lab), 10)
         pods.create(f"waits-{number}", Want())
         assert "NodeCapabilityStale" in pods.unschedulable(f"waits-{number}")
-        lab.restart_kubelet()
+        lab.kubelet.restart()
         pods.running(f"waits-{number}", 90)
         pods.delete(f"waits-{number}", grace=0)
 
@@ -129,22 +136,21 @@ def test_kills_of_the_agent_during_a_burst_cost_no_instance_and_share_none(lab: 
     with deployment("burst", 10):
         for _number in range(4):
             time.sleep(1.0)  # let the burst get under way; a kill must hit it somewhere
-            lab.restart_agent()
+            lab.node.restart_agent()
         all_run(lab, "burst", 10, 120)
     wait_until("all is reclaimed", lambda: not lab.instances(), 60)
 
 
 def test_failing_allocations_end_in_pods_that_run_and_leave_nothing(lab: Lab) -> None:
-    lab.node.fail(CREATE, 23, times=2)
-    lab.node.fail("nvmlGpuInstanceCreateComputeInstance", 999, times=2, skip=1)
+    lab.node.hardware.fail(CREATE, 23, times=2)
+    lab.node.hardware.fail("nvmlGpuInstanceCreateComputeInstance", 999, times=2, skip=1)
     try:
         with deployment("unlucky", 3):
             all_run(lab, "unlucky", 3, 120)
             failed = of_app("unlucky", "Failed")
             assert failed
             assert all("nvml" in str(pod.status.message) for pod in failed)
-            events = client.CoreV1Api().list_namespaced_event(NAMESPACE).items
-            assert any(event.reason == "MigAllocationFailed" for event in events)
+            wait_until("an event says so", lambda: "MigAllocationFailed" in event_reasons(), 20)
     finally:
-        lab.node.clear_faults()
+        lab.node.hardware.clear_faults()
     wait_until("all is reclaimed", lambda: not lab.instances(), 60)

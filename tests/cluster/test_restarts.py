@@ -7,9 +7,10 @@ import signal
 from kubernetes import client
 
 from tests.cluster import pods
-from tests.cluster.lab import NODE, Lab, wait_until
+from tests.cluster.lab import NODE, Lab
 from tests.cluster.observed import as_instances, assert_exist, realized
 from tests.cluster.pods import Want
+from tests.cluster.processes import wait_until
 
 
 def test_running_pods_keep_their_instances_when_the_agent_is_killed(lab: Lab) -> None:
@@ -18,7 +19,7 @@ def test_running_pods_keep_their_instances_when_the_agent_is_killed(lab: Lab) ->
     before = as_instances(realized("keeps"))
     assert_exist(lab, before)
 
-    lab.restart_agent()
+    lab.node.restart_agent()
     pods.create("after", Want())
     pods.running("after")
     after = as_instances(realized("after"))
@@ -33,13 +34,13 @@ def test_a_pod_that_ends_while_the_agent_is_away_is_reclaimed_when_it_returns(la
     pods.create("short", Want())
     pods.running("short")
     realized("short")
-    lab.agent.stop(signal.SIGKILL)
+    lab.node.agent.stop(signal.SIGKILL)
     try:
         pods.delete("short")
         wait_until("the Pod is gone", lambda: pods.is_gone("short"))
         assert len(lab.instances()) == 1
     finally:
-        lab.start_agent()
+        lab.node.start_agent()
     wait_until("its instance is gone", lambda: not lab.instances(), 60)
 
 
@@ -47,10 +48,12 @@ def test_running_pods_keep_their_instances_when_the_kubelet_restarts(lab: Lab) -
     pods.create("stays", Want())
     pods.running("stays")
     before = as_instances(realized("stays"))
-    registered = lab.agent_registrations()
+    registered = lab.node.agent_registrations()
 
-    lab.restart_kubelet()
-    wait_until("the plugin is registered again", lambda: lab.agent_registrations() > registered)
+    lab.node.kubelet.restart()
+    wait_until(
+        "the plugin is registered again", lambda: lab.node.agent_registrations() > registered
+    )
     pods.create("next", Want())
     pods.running("next", 90)
     assert_exist(lab, before | as_instances(realized("next")))
@@ -65,15 +68,15 @@ def test_the_extender_finds_everything_again_when_it_is_killed(lab: Lab) -> None
     lab.extender.start()
     # Nobody answers the webhook now, so the Pod names its scheduler itself.
     pods.create("beside", Want(memory=19000), scheduler="hami-scheduler")
-    pods.running("beside", 20)
+    pods.running("beside")
     assert_exist(lab, before | as_instances(realized("beside")))
     assert len(lab.instances()) == 2
 
 
 def test_the_node_offers_a_constant_number_of_devices(lab: Lab) -> None:
-    offered = lab.offered_devices()
+    offered = lab.node.offered_devices()
     assert offered == sum(gpu["count"] for gpu in lab.published())
     pods.create("counted", Want())
     pods.running("counted")
-    assert lab.offered_devices() == offered
+    assert lab.node.offered_devices() == offered
     assert client.CoreV1Api().read_node(NODE).status.capacity["nvidia.com/gpu"] == str(offered)
