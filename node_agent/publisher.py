@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hami_web.core import annotations as keys
-from hami_web.core.blocked import FOREIGN, BlockedInterval, encode_blocked, reclaiming
+from hami_web.core.blocked import ALTERED, FOREIGN, BlockedInterval, encode_blocked, reclaiming
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
 from node_agent.cluster import Cluster
@@ -24,6 +24,7 @@ from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedNode
 from node_agent.recovery import CODES
 from node_agent.survey import Reading, Survey
+from node_agent.unexplained import Unexplained
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +33,16 @@ _DRIFT = "destroyed by another program"
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one NVML session lets see. ``ailment`` says what is wrong with a GPU, or ""."""
+    """What one NVML session lets see. ``ailment`` says what is wrong with a GPU, or "".
+
+    ``unexplained`` are instances of Pods whose annotations do not tell of them.
+    """
 
     driver: MigDriver
     instances: InstanceManager
     drift: Drift
     ailment: Callable[[str], str]
+    unexplained: Unexplained
 
 
 class Publisher:
@@ -75,11 +80,18 @@ class Publisher:
         reading = self._without_drift(reading, sight.drift)
         self._tell_of_recovery(reading.discovered, sight.instances)
         # Records after the listing: an instance made in between has its record, and is not foreign.
-        blocked = blocked_intervals(reading.live, sight.instances.records())
+        records, unexplained = sight.instances.records(), sight.unexplained
+        blocked = blocked_intervals(reading.live, records, unexplained.found)
         self._metrics.show_blocked(blocked)
         self._offer(reading.discovered)
         registration = encode_registration(reading.discovered.capability)
-        node = self._write(registration, encode_blocked(blocked))
+        node = self._write(
+            {
+                keys.NODE_REGISTER: registration,
+                keys.NODE_MIG_BLOCKED: encode_blocked(blocked),
+                keys.NODE_MIG_VERIFIED: "true" if unexplained.is_strict else None,
+            }
+        )
         shown = self._condition.show(self._verdict(reading.discovered, node))
         return node is not None and shown
 
@@ -128,7 +140,7 @@ class Publisher:
         """Offer nothing, to the kubelet and to the scheduler, and say why."""
         nothing = Discovered(NodeCapability(()), (GpuProblem("node", reason, code),))
         self._offer(nothing)
-        self._write(encode_registration(NodeCapability(())), None)
+        self._write({keys.NODE_REGISTER: encode_registration(NodeCapability(()))})
         self._condition.show(verdict_on(nothing))
 
     def stopped(self) -> None:
@@ -147,14 +159,11 @@ class Publisher:
                 names = ", ".join(profile.name for profile in gpu.profiles)
                 logger.info("offered: %s %s with %s", gpu.uuid, gpu.model, names)
 
-    def _write(self, registration: str, blocked: str | None) -> ObservedNode | None:
+    def _write(self, wanted: Mapping[str, str | None]) -> ObservedNode | None:
         """Write what differs from what the node carries; HAMi's rule is to write on change only.
 
         Returns the node, None when it could not be read or written.
         """
-        wanted = {keys.NODE_REGISTER: registration}
-        if blocked is not None:
-            wanted[keys.NODE_MIG_BLOCKED] = blocked
         try:
             node = self._cluster.node()
             present = node.annotations
@@ -172,18 +181,28 @@ class Publisher:
 
 
 def blocked_intervals(
-    live: Iterable[LiveInstance], records: tuple[InstanceRecord, ...]
+    live: Iterable[LiveInstance],
+    records: tuple[InstanceRecord, ...],
+    unexplained: tuple[InstanceRecord, ...],
 ) -> list[BlockedInterval]:
-    """Memory slices that no reservation explains: foreign instances, and refused destroys."""
+    """Memory slices that no reservation explains.
+
+    Foreign instances, refused destroys, and instances whose Pods' annotations were altered.
+    """
     instances = tuple(live)
     foreign = [
         BlockedInterval(item.gpu_uuid, item.placement, FOREIGN)
         for item in foreign_instances(instances, records)
     ]
     present = {(item.gpu_uuid, item.placement) for item in instances}
-    reclaiming = [
+    refused = [
         BlockedInterval(r.spec.gpu_uuid, r.spec.placement, reclaiming(r.reason))
         for r in records
         if r.state is RecordState.RECLAIMING and (r.spec.gpu_uuid, r.spec.placement) in present
     ]
-    return sorted(foreign + reclaiming)
+    altered = [
+        BlockedInterval(r.spec.gpu_uuid, r.spec.placement, ALTERED)
+        for r in unexplained
+        if (r.spec.gpu_uuid, r.spec.placement) in present
+    ]
+    return sorted(foreign + refused + altered)

@@ -44,6 +44,19 @@ class _Retry:
     wait: float
 
 
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who else takes part.
+
+    ``changed`` is called when instances changed, ``listed`` with the records and then the Pods of
+    each pass; ``serving`` gives the UID of the Pod in Allocate.
+    """
+
+    changed: Callable[[], None]
+    listed: Callable[[Sequence[InstanceRecord], Sequence[ObservedPod]], None]
+    serving: Callable[[], str]
+
+
 class Reclaimer:
     """One pass at a time; :meth:`wake` asks for one soon."""
 
@@ -53,17 +66,14 @@ class Reclaimer:
         instances: InstanceManager,
         metrics: AgentMetrics,
         *,
-        changed: Callable[[], None],
-        serving: Callable[[], str],
+        hooks: Hooks,
         events: PodEvents,
     ) -> None:
-        """``changed`` is called when instances changed; ``serving`` names the Pod in Allocate."""
         self._events = events
         self._cluster = cluster
         self._instances = instances
         self._metrics = metrics
-        self._changed = changed
-        self._serving = serving
+        self._hooks = hooks
         self._wake = threading.Event()
         self._retries: dict[Owner, _Retry] = {}
 
@@ -93,6 +103,7 @@ class Reclaimer:
         records = self._instances.records()
         node = self._cluster.node()
         pods = self._cluster.pods().pods
+        self._hooks.listed(records, pods)
         claims = node_claims(pods)
         for doubt in claims.doubts:
             self._metrics.skipped.labels("malformed").inc()
@@ -155,7 +166,7 @@ class Reclaimer:
         else:
             self._retries.pop(record.owner, None)
             self._metrics.reclaims.labels("success").inc()
-        self._changed()
+        self._hooks.changed()
 
     def _owner_is_over(self, record: InstanceRecord) -> bool:
         """Ask for the Pod by name: a list alone may be of the wrong node or a stale cache."""
@@ -177,7 +188,7 @@ class Reclaimer:
             if claim.owner in realized and claim.identity != realized[claim.owner]
         }
         for pod in pods:
-            if pod.uid not in lost or pod.over or pod.uid == self._serving():
+            if pod.uid not in lost or pod.over or pod.uid == self._hooks.serving():
                 continue
             mine = {
                 claim.owner: identity
@@ -212,7 +223,7 @@ class Reclaimer:
         if lock is None or not lock.pod_name:
             return
         pod = self._cluster.pod(lock.namespace, lock.pod_name)
-        if pod is not None and (pod.uid == self._serving() or not _needs_no_lock(pod, node)):
+        if pod is not None and (pod.uid == self._hooks.serving() or not _needs_no_lock(pod, node)):
             return
         try:
             self._cluster.patch_node({keys.NODE_LOCK: None}, node.resource_version)

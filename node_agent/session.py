@@ -39,12 +39,13 @@ from node_agent.podevents import PodEvents
 from node_agent.podwatch import PodWatch
 from node_agent.preparation import Preparation, Rules
 from node_agent.publisher import Publisher, Sight
-from node_agent.reclaimer import Reclaimer
+from node_agent.reclaimer import Hooks, Reclaimer
 from node_agent.restoration import Restoration
 from node_agent.survey import Survey
 from node_agent.takeover import TakeOver
 from node_agent.trust import Trust
 from node_agent.turn import PodFinder
+from node_agent.unexplained import Unexplained
 
 logger = logging.getLogger(__name__)
 
@@ -107,22 +108,26 @@ class Session:
             excluded=config.excluded_gpus,
         )
         self._changed = threading.Event()
+        trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
+        self._unexplained = Unexplained(trust, self._changed.set)
         self._ailments = Ailments(
             parts.metrics, parts.events, self._instances.records, self._changed.set
         )
         self._sight = Sight(
-            driver, self._instances, Drift(driver, self._instances, locks), self._ailments.of
+            driver,
+            self._instances,
+            Drift(driver, self._instances, locks),
+            self._ailments.of,
+            self._unexplained,
         )
         self._event_watch = EventWatch(driver, self._ailments, self._changed.set)
         self._reclaimer = Reclaimer(
             parts.cluster,
             self._instances,
             parts.metrics,
-            changed=self._changed.set,
-            serving=lambda: self._allocator.serving,
+            hooks=Hooks(self._changed.set, self._unexplained.look, lambda: self._allocator.serving),
             events=parts.events,
         )
-        trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
         self._allocator = Allocator(
             parts.cluster,
             self._instances,
@@ -199,7 +204,7 @@ class Session:
         wait = _RETRY_FIRST_SECONDS
         while not stop.is_set():
             try:
-                self._take_over.run()
+                report = self._take_over.run()
             except DriverUnavailable:
                 raise
             except (AgentError, DriverError) as error:
@@ -208,6 +213,8 @@ class Session:
                 stop.wait(wait)
                 wait = min(wait * 2, _RETRY_MOST_SECONDS)
             else:
+                # Before the first publication, which must not uncover what an earlier one told.
+                self._unexplained.look(self._instances.records(), report.pods.pods)
                 return True
         return False
 

@@ -36,12 +36,16 @@ class TakeOver:
         self._instances = instances
         self._journal = journal
 
-    def run(self) -> None:
-        """The whole of it. Raises :class:`AgentError` or :class:`DriverError` to try again."""
+    def run(self) -> AdoptionReport:
+        """The whole of it; returns what was seen last.
+
+        Raises :class:`AgentError` or :class:`DriverError` to try again.
+        """
         report = self._adoption.run()
         if self._preparation is not None and self._preparation.run(report, self._journal.doubt):
             report = self._adoption.run(anew=True)
         self._complete(report)
+        return report
 
     def late(self) -> None:
         """A GPU that could not be read at the start may carry instances of Pods that run."""

@@ -24,6 +24,11 @@ class Trust:
         self._accept_unsigned = accept_unsigned
         self._keys: KeyFile | None = None
 
+    @property
+    def is_strict(self) -> bool:
+        """True where only signed reservations are accepted."""
+        return self._path is not None and not self._accept_unsigned
+
     def check(self, pod: ObservedPod) -> None:
         """Raise :class:`ReservationUntrusted` for a reservation that the scheduler did not sign."""
         if self._path is None:

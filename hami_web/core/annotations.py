@@ -7,6 +7,9 @@ NODE_REGISTER: Final = "hami.io/node-nvidia-register"
 NODE_LOCK: Final = "hami.io/mutex.lock"
 NODE_DEVICE_CORDON: Final = "hami.io/device-cordon"
 NODE_MIG_BLOCKED: Final = "hami.io/node-mig-blocked"
+NODE_MIG_VERIFIED: Final = "hami.io/node-mig-verified"
+"""``true`` where the agent takes signed reservations only, and publishes as blocked what is live
+without one."""
 
 # on Pods, written by the scheduler with the Binding
 POD_NODE: Final = "hami.io/vgpu-node"

@@ -18,6 +18,8 @@ from hami_web.core.registration import MEMORY_SLICES_MAX
 
 FOREIGN: Final = "foreign instance"
 """Reason of an instance that nobody reserved and that this product did not make."""
+ALTERED: Final = "its Pod's reservation was altered or is not signed"
+"""Reason of an instance in use that its Pod's annotations do not tell of."""
 _RECLAIMING: Final = "reclaiming: "
 
 

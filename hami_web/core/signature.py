@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import logging
 import re
@@ -184,4 +183,4 @@ def _parse_key(words: list[str], where: str) -> SigningKey:
 
 
 def _digest(key: SigningKey, message: bytes) -> str:
-    return hmac.new(key.secret, message, hashlib.sha256).hexdigest()
+    return hmac.digest(key.secret, message, "sha256").hex()

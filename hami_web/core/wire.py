@@ -20,9 +20,15 @@ _GO_ESCAPES: Final = str.maketrans(
 )
 
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def encode(value: object) -> str:
     """Serialize as Go does, with its HTML-safe escapes."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_GO_ESCAPES)
+    text = _ENCODER.encode(value)
+    if text.isascii() and not ("<" in text or ">" in text or "&" in text):
+        return text
+    return text.translate(_GO_ESCAPES)
 
 
 def decode_array(text: str, field: str) -> list[object]:

@@ -56,6 +56,11 @@ REALIZATION: Final = _histogram(
 NODE_CLOSED: Final = _gauge(
     "hami_node_closed", "1 for a node that takes no new work.", "node", "reason"
 )
+PROBLEM: Final = _gauge(
+    "hami_mig_reservation_problem",
+    "1 for a Pod whose reservation is malformed, misplaced, overlapping, altered or not trusted.",
+    *("device_uuid", "namespace", "node", "pod", "problem"),
+)
 AGENT_DEAD: Final = _gauge(
     "hami_node_agent_dead", "1 for a node whose agent does not serve.", "node"
 )
@@ -162,7 +167,7 @@ REQUESTS: Final = _histogram(
 
 _CLUSTER: Final = (
     *(FREE, FRAGMENTATION, RESERVATIONS, ORPHANS, UNREALIZED_AGE, REALIZATION),
-    *(NODE_CLOSED, AGENT_DEAD),
+    *(PROBLEM, NODE_CLOSED, AGENT_DEAD),
 )
 _SCHEDULER: Final = (
     *(FILTER, BIND, LOCK_WAIT, BIND_QUEUE, WAITING, REJECTIONS, UNSETTLED, WOKEN, DROPPED),

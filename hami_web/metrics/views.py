@@ -13,6 +13,7 @@ from hami_web.metrics.containers import ContainerCollector
 from hami_web.metrics.exposition import CONTENT_TYPE, render
 from hami_web.metrics.legacy import under_old_names
 from hami_web.metrics.occupancy import OccupancyCollector
+from hami_web.metrics.problems import ProblemCollector
 from hami_web.metrics.process import ProcessCollector
 from hami_web.metrics.series import Collector, collect_all, single
 from hami_web.metrics.watches import WatchCollector
@@ -32,6 +33,7 @@ def metrics_pattern(
         SchedulingCollector(runtime),
         WatchCollector(runtime.reflectors),
         ProcessCollector(runtime),
+        ProblemCollector(runtime.problems.present),
     )
 
     def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001

@@ -13,7 +13,7 @@ from hami_web.cluster.views import PodView
 from hami_web.core import annotations as keys
 from hami_web.scheduling.pods import ends_hold
 
-_READ: Final = (keys.POD_MIG_ALLOCATIONS, keys.POD_DEVICES_ALLOCATED)
+_READ: Final = (keys.POD_MIG_ALLOCATIONS, keys.POD_DEVICES_ALLOCATED, keys.POD_MIG_SIGNATURE)
 
 
 class CondensedPods:
@@ -36,7 +36,7 @@ class CondensedPods:
 
 
 def condense(pod: PodView) -> None:
-    """Drop containers, labels and the annotations that :func:`read_pod` does not read."""
+    """Drop containers, labels and the annotations that no reservation is read from."""
     pod.spec.containers = pod.spec.init_containers = None
     pod.metadata.labels = None
     annotations = pod.metadata.annotations

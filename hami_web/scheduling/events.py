@@ -27,12 +27,16 @@ NOTE_MAX: Final = 1024
 
 
 class EventReason(StrEnum):
-    """HAMi's words."""
+    """HAMi's words, and ours for reservations that are wrong."""
 
     FILTERING_FAILED = "FilteringFailed"
     FILTERING_SUCCEED = "FilteringSucceed"
     BINDING_FAILED = "BindingFailed"
     BINDING_SUCCEED = "BindingSucceed"
+    RESERVATION_MALFORMED = "ReservationMalformed"
+    RESERVATION_CONFLICT = "ReservationConflict"
+    RESERVATION_ALTERED = "ReservationAltered"
+    RESERVATION_UNTRUSTED = "ReservationUntrusted"
 
 
 _ACTIONS: Final = {
@@ -40,8 +44,12 @@ _ACTIONS: Final = {
     EventReason.FILTERING_SUCCEED: "Filter",
     EventReason.BINDING_FAILED: "Bind",
     EventReason.BINDING_SUCCEED: "Bind",
+    EventReason.RESERVATION_MALFORMED: "Observe",
+    EventReason.RESERVATION_CONFLICT: "Observe",
+    EventReason.RESERVATION_ALTERED: "Observe",
+    EventReason.RESERVATION_UNTRUSTED: "Observe",
 }
-_WARNINGS: Final = frozenset({EventReason.FILTERING_FAILED, EventReason.BINDING_FAILED})
+_NORMAL: Final = frozenset({EventReason.FILTERING_SUCCEED, EventReason.BINDING_SUCCEED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +232,7 @@ class EventRecorder:
                 "uid": pod.uid,
             },
             "note": series.note,
-            "type": "Warning" if series.reason in _WARNINGS else "Normal",
+            "type": "Normal" if series.reason in _NORMAL else "Warning",
         }
         if count > 1:
             document["series"] = _series(count, last)

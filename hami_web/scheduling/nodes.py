@@ -17,6 +17,7 @@ from hami_web.core.registration import decode_registration, refuse_node
 from hami_web.core.tables import ProfileTable, TableStore
 from hami_web.core.wire import INT32_MAX
 from hami_web.scheduling.pods import PodRecord
+from hami_web.scheduling.problems import doubts_of
 from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, occupy
 
 
@@ -114,7 +115,7 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
         [_gpu(published, gpu, table, claims.pop(gpu.uuid, ())) for gpu, table in published.gpus]
     )
     clear = clear and not claims and all(map(_legal, gpus))
-    doubts = [] if clear else _doubts(gpus, pods)
+    doubts = [] if clear else [problem.text for problem in doubts_of(gpus, pods)]
     closed = published.closed
     if closed is None and published.agent_alive is False:
         closed = Reason.NODE_STALE
@@ -205,29 +206,6 @@ def _record(
         () if closed else tuple([gpu for gpu in gpus if gpu.refusal is None]),
         published.unschedulable,
     )
-
-
-def _doubts(gpus: Sequence[GpuRecord], pods: Sequence[PodRecord]) -> list[str]:
-    """Pods whose claims cannot be placed on the node's GPUs: what they take is unknown."""
-    grids = {gpu.capability.uuid: gpu.table.grid for gpu in gpus}
-    doubts: list[str] = []
-    for pod in pods:
-        if pod.doubt or pod.unexplained:
-            doubts.extend(_unreadable(gpus, pod))
-        for claim in pod.claims:
-            item = claim.reservation
-            if item.placement.start + item.placement.size > grids.get(item.gpu_uuid, 0):
-                where = f"{item.gpu_uuid} has no placement {item.placement}"
-                doubts.append(f"Pod {pod.identity.full_name}: {where}")
-    return doubts
-
-
-def _unreadable(gpus: Sequence[GpuRecord], pod: PodRecord) -> Iterable[str]:
-    if pod.doubt:
-        yield pod.doubt
-    for uuid in pod.unexplained:
-        if any(g.capability.uuid == uuid and g.capability.mode == keys.MODE_MIG for g in gpus):
-            yield f"Pod {pod.identity.full_name}: GPU {uuid} is listed without a reservation"
 
 
 def _liveness(node: NodeView) -> Reason | None:

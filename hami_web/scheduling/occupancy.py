@@ -64,6 +64,14 @@ class Occupants:
         """The record of a Pod, held or bound."""
         return self._pods.get(uid)
 
+    def pods_on(self, name: str) -> list[PodRecord]:
+        """The records of the Pods on a node."""
+        return list(self._pods_on.get(name, {}).values())
+
+    def has_agent(self, name: str) -> bool:
+        """Whether a node's agent has a Lease, renewed or not."""
+        return name in self._agents
+
     def set_node(self, node: NodeView) -> None:
         """Take a node's facts; nothing happens when none changed."""
         known = self._published.get(node.name)

@@ -23,6 +23,7 @@ from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
 from hami_web.scheduling.condensing import CondensedPods
+from hami_web.scheduling.custody import Custody
 from hami_web.scheduling.decider import Core, Decider
 from hami_web.scheduling.decision_log import DecisionLog, DecisionPage
 from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere
@@ -35,6 +36,7 @@ from hami_web.scheduling.realizations import Realizations
 from hami_web.scheduling.role_label import RoleLabel
 from hami_web.scheduling.sinks import NodeSink, PodSink, QuotaSink
 from hami_web.scheduling.state import ClusterState
+from hami_web.scheduling.telling import ProblemTeller, StateProblems
 from hami_web.scheduling.waiting import WaitingPods, Waker
 
 logger = logging.getLogger(__name__)
@@ -89,6 +91,7 @@ class Runtime:
         self.agents = AgentLeases(self.state)
         self.quotas = QuotaSink(self.state, notice=self._notice)
         self.waiting = WaitingPods()
+        custody = Custody(self.state, options.keys)
         self.queue = BindQueue(most_waiting=options.most_waiting_binds)
         self._locks = NodeLocks(cluster, changes)
         self.binder = Binder(
@@ -114,23 +117,26 @@ class Runtime:
         self.waker = Waker(
             self.waiting, self.decider.hold_if_free, cluster, give_up=self.state.release
         )
+        self.problems = ProblemTeller((StateProblems(self.state), custody), self.events)
         timing = options.timing
         label = f"{AGENT_LEASE_LABEL}={AGENT_LEASE_ROLE}"
         self.realizations = Realizations()
-        pod_sink = PodSink(
+        self._pod_sink = PodSink(
             self.state,
             self.waiting,
+            custody,
             options.scheduler_name,
             notice=self._notice,
             realizations=self.realizations,
         )
+        node_sink = NodeSink(self.state, changes, custody)
         self.reflectors: tuple[Reflector[Any], ...] = (
             Reflector(
                 "leases", leases(transport, options.namespace, label), self.agents, timing=timing
             ),
             Reflector("quotas", resource_quotas(transport), self.quotas, timing=timing),
-            Reflector("nodes", nodes(transport), NodeSink(self.state, changes), timing=timing),
-            Reflector("pods", CondensedPods(pods(transport)), pod_sink, timing=timing),
+            Reflector("nodes", nodes(transport), node_sink, timing=timing),
+            Reflector("pods", CondensedPods(pods(transport)), self._pod_sink, timing=timing),
         )
         self.readiness = Readiness(self.leadership, self.reflectors)
         self._retiring = threading.Event()
@@ -242,10 +248,14 @@ class Runtime:
             try:
                 self.state.expire_holds()
                 self.agents.tick()
+                self._pod_sink.look_again()
+                self.problems.look()
                 is_ready = self.not_ready_because() is None
                 if is_ready and not was_ready:
                     # Who waited since before this process or this term is looked at now.
                     self.waker.notice()
+                if is_ready:
+                    self.problems.tell()
                 was_ready = is_ready
             except Exception:
                 logger.exception("the tick of holds and agents")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quota import NamespaceQuota, parse_quota
 from hami_web.scheduling.collection import settle, undisturbed
+from hami_web.scheduling.custody import Custody
 from hami_web.scheduling.nodelock import LockChanges
 from hami_web.scheduling.pods import read_pod
 from hami_web.scheduling.realizations import Realizations
@@ -19,13 +22,17 @@ from hami_web.scheduling.waiting import WaitingPods
 
 logger = logging.getLogger(__name__)
 
+AGAIN_PAUSE_FACTOR: Final = 50
+"""Pause after looking at all doubted Pods again, as a multiple of how long that took."""
+
 
 class NodeSink:
-    """Nodes for the state, and the text of their locks for those who wait."""
+    """Nodes for the state and custody, and the text of their locks for those who wait."""
 
-    def __init__(self, state: ClusterState, locks: LockChanges) -> None:
+    def __init__(self, state: ClusterState, locks: LockChanges, custody: Custody) -> None:
         self._state = state
         self._locks = locks
+        self._custody = custody
         self._names: set[str] = set()
 
     def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
@@ -35,6 +42,7 @@ class NodeSink:
         names = {node.name for node in nodes}
         for name in self._names - names:
             self._locks.forget(name)
+            self._custody.remove_node(name)
         self._names = names
         for node in nodes:
             self._observe(node)
@@ -50,8 +58,10 @@ class NodeSink:
         self._names.discard(metadata.name)
         self._state.remove_node(metadata.name)
         self._locks.forget(metadata.name)
+        self._custody.remove_node(metadata.name)
 
     def _observe(self, node: NodeView) -> None:
+        self._custody.set_node(node)
         self._locks.observe(node.name, node.annotations.get(keys.NODE_LOCK, ""))
 
 
@@ -120,6 +130,7 @@ class PodSink:
         self,
         state: ClusterState,
         waiting: WaitingPods,
+        custody: Custody,
         scheduler_name: str,
         *,
         notice: Callable[[], None] = lambda: None,
@@ -129,12 +140,18 @@ class PodSink:
         self._state = state
         self._waiting = waiting
         self._realizations = realizations or Realizations()
+        self._custody = custody
         self._scheduler_name = scheduler_name
+        self._lock = threading.Lock()
+        self._again_at = float("-inf")
 
     def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
         """Take a complete list that began at ``listed_at`` on the state's clock."""
         pods = list(items)
-        with undisturbed():
+        with self._lock, undisturbed():
+            self._custody.keep({pod.uid for pod in pods})
+            for pod in pods:
+                self._custody.admit(pod)
             self._state.replace_pods(pods, listed_at=listed_at)
             self._waiting.keep(pod.uid for pod in pods if _waits(pod))
             for pod in pods:
@@ -145,7 +162,9 @@ class PodSink:
 
     def put(self, item: PodView) -> None:
         """Take one Pod as it is now."""
-        self._state.set_pod(item)
+        with self._lock:
+            self._custody.admit(item)
+            self._state.set_pod(item)
         record = read_pod(item)
         self._realizations.observe(item.uid, record.claims if record else ())
         if not _waits(item):
@@ -154,9 +173,26 @@ class PodSink:
 
     def remove(self, metadata: ObjectMeta) -> None:
         """Forget a Pod."""
-        self._state.remove_pod(metadata.uid)
+        with self._lock:
+            self._custody.forget(metadata.uid)
+            self._state.remove_pod(metadata.uid)
         self._realizations.observe(metadata.uid, ())
         self._waiting.drop(metadata.uid)
+
+    def look_again(self) -> None:
+        """Judge doubted Pods anew: a key, or an agent of their node, may have come or gone.
+
+        However many there are, this takes a small share of the time.
+        """
+        began = time.monotonic()
+        if began < self._again_at:
+            return
+        with self._lock:
+            for pod in self._custody.doubted():
+                self._custody.admit(pod)
+                self._state.set_pod(pod)
+        ended = time.monotonic()
+        self._again_at = ended + AGAIN_PAUSE_FACTOR * (ended - began)
 
     def _adopt(self, pod: PodView) -> None:
         if (

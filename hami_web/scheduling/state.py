@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hami_web.cluster.views import NodeView, PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.quota import NamespaceQuota
 from hami_web.core.request import PodRequest
+from hami_web.core.reservation import Reservation
 from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holding import hold_choice, hold_of_bound, usage_of
 from hami_web.scheduling.holds import Hold, HoldBook
+from hami_web.scheduling.observing import PodIntake
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, ends_hold, identity_of, read_pod
 from hami_web.scheduling.ranking import Rankings
@@ -47,6 +49,7 @@ class ClusterState:
         self._lock = threading.RLock()
         self._occupants = Occupants()
         self._holds = HoldBook(clock, policy.hold_seconds)
+        self._intake = PodIntake(self._occupants, self._holds)
         self._rankings = Rankings(self._occupants.tables)
         self._subscribers = Subscribers()
 
@@ -79,7 +82,7 @@ class ClusterState:
     def set_pod(self, pod: PodView) -> None:
         """A Pod as it is now. Bound, it occupies until it is terminal or gone."""
         with self._lock:
-            self._observe(pod)
+            self._intake.observe(pod)
         self._announce()
 
     def remove_pod(self, uid: str) -> None:
@@ -106,7 +109,7 @@ class ClusterState:
                 else:
                     records[pod.uid] = record
             with self._lock:
-                self._replace(records, others, moment)
+                self._intake.replace(records, others, moment)
         self._announce()
 
     def set_quota(self, quota: NamespaceQuota) -> None:
@@ -186,6 +189,26 @@ class ClusterState:
 
     # views
 
+    def written(self, pod_uid: str, node: str) -> tuple[Reservation, ...] | None:
+        """What is known to be reserved for a Pod on its node; None for nothing."""
+        with self._lock:
+            return self._intake.written(pod_uid, node)
+
+    def is_bound_here(self, pod_uid: str, node: str) -> bool:
+        """Whether this process sent, or is sending, the Pod's Binding to the node."""
+        with self._lock:
+            return self._intake.is_bound_here(pod_uid, node)
+
+    def has_agent(self, node: str) -> bool:
+        """Whether a node's agent has a Lease."""
+        with self._lock:
+            return self._occupants.has_agent(node)
+
+    def pods_on(self, node: str) -> list[PodRecord]:
+        """What the Pods on a node occupy."""
+        with self._lock:
+            return self._occupants.pods_on(node)
+
     @property
     def version(self) -> int:
         """Grows with every change."""
@@ -210,29 +233,6 @@ class ClusterState:
 
     def _announce(self) -> None:
         self._subscribers.tell(self._occupants.version)
-
-    def _replace(
-        self, records: dict[str, PodRecord], others: Mapping[str, bool], moment: float
-    ) -> None:
-        """``others`` are the listed Pods that occupy nothing: True for those that are over."""
-        lost = self._holds.last_seen_before(moment)
-        for uid in list(self._holds.hold_times()):
-            if uid in records or others.get(uid, uid in lost):
-                self._holds.drop(uid)
-            elif (entry := self._occupants.pod(uid)) is not None:
-                records[uid] = entry
-        self._occupants.replace_pods(records)
-
-    def _observe(self, pod: PodView) -> None:
-        record = read_pod(pod)
-        if record is not None:
-            self._holds.drop(pod.uid)
-            self._occupants.set_pod(record)
-        elif ends_hold(pod):
-            self._holds.drop(pod.uid)
-            self._occupants.remove_pod(pod.uid)
-        elif self._holds.get(pod.uid) is None:
-            self._occupants.remove_pod(pod.uid)
 
     def _repeat(
         self, pod: PodView, request: PodRequest, names: Sequence[str]

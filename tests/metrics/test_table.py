@@ -14,9 +14,12 @@ from hami_web.metrics.containers import ContainerCollector
 from hami_web.metrics.exposition import render
 from hami_web.metrics.legacy import LEGACY, under_old_names
 from hami_web.metrics.occupancy import OccupancyCollector
+from hami_web.metrics.problems import ProblemCollector
 from hami_web.metrics.reference import reference
 from hami_web.metrics.series import Family, Kind, Series, collect_all
 from hami_web.scheduling.measures import Durations
+from hami_web.scheduling.problems import ProblemCode, ReservationProblem
+from hami_web.scheduling.records import PodIdentity
 from tests.metrics.test_hami_names import state
 
 __all__ = ["state"]
@@ -39,9 +42,10 @@ def test_each_name_has_one_description_and_one_owner():
 def test_no_series_of_ours_is_labelled_with_what_grows_with_time():
     allowed = {"device_uuid", "mig_uuid", "node", "profile"}  # there as long as their objects
     for series in every():
+        names_pods = series.hami or series is table.PROBLEM  # as long as the Pod has the problem
         for label in series.labels:
             assert "uid" not in label or label in allowed, series.name
-            assert series.hami or label not in ("pod", "namespace", "container"), series.name
+            assert names_pods or label not in ("pod", "namespace", "container"), series.name
 
 
 def test_what_the_collectors_say_has_the_labels_of_the_table(state):
@@ -67,6 +71,18 @@ def test_series_go_with_what_they_tell_of(state):
     assert count() < before
     state.remove_node("gpu-n1")
     assert count() == 6  # five phases and the orphans, all of nothing
+
+
+def test_a_problem_names_its_pod_once_and_goes_when_it_is_mended():
+    pod = PodIdentity("team-a", "odd", "uid-1")
+    found = [
+        ReservationProblem(pod, "n1", ProblemCode.MISPLACED, text, "GPU-1") for text in ("a", "b")
+    ]
+    [family] = ProblemCollector(lambda: found).collect()
+    assert family.rows == [(("GPU-1", "team-a", "n1", "odd", "misplaced"), 1)]
+    found.clear()
+    [family] = ProblemCollector(lambda: found).collect()
+    assert family.rows == []
 
 
 def test_the_document_holds_the_table():

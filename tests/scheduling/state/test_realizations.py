@@ -7,6 +7,7 @@ import pytest
 from hami_web.cluster.views import ObjectMeta, PodSpec, PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.reservation import RuntimeIdentity, encode_allocations
+from hami_web.scheduling.custody import Custody
 from hami_web.scheduling.realizations import Realizations
 from hami_web.scheduling.sinks import PodSink
 from hami_web.scheduling.state import ClusterState
@@ -38,7 +39,7 @@ def times(clock):
 def sink(times):
     state = ClusterState(SchedulingPolicy())
     state.set_node(node("n1", [a100_40gb(GPU_A)]))
-    return PodSink(state, WaitingPods(), "hami-scheduler", realizations=times)
+    return PodSink(state, WaitingPods(), Custody(state), "hami-scheduler", realizations=times)
 
 
 def bound(name, *reservations, deleted=None):
