@@ -14,6 +14,7 @@ from typing import Final
 from django.core.exceptions import ImproperlyConfigured
 
 from hami_web import environment
+from hami_web.access_settings import *  # noqa: F403  # the part about people
 from hami_web.database import parse_database_url
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
@@ -49,6 +50,7 @@ INSTALLED_APPS: list[str] = [
     "django.contrib.staticfiles",
 ]
 if ROLE == "ALL":
+    AUTH_USER_MODEL = "access.User"
     INSTALLED_APPS += [
         "hami_web.access",
         "django.contrib.auth",
@@ -132,8 +134,6 @@ TRUSTED_WRITERS = frozenset(
 # The extender's handler uses none of this (extender/handler.py).
 
 WEB_LISTEN = environment.text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
-# Set where people reach the dashboard over HTTPS: cookies are then sent over nothing else.
-WEB_HTTPS = environment.flag("HAMI_WEB_HTTPS")
 
 MIDDLEWARE: list[str] = [
     "hami_web.metrics.requests.time_requests",
@@ -170,62 +170,6 @@ LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "hami_web" / "locale"]
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
-LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = WEB_HTTPS
-
-# --- access (docs/security.md) ------------------------------------------------------------------
-
-# What nobody in particular may do; none: everyone signs in.
-ANONYMOUS_ROLE = environment.choice("HAMI_ANONYMOUS_ROLE", ("none", "viewer"))
-ANONYMOUS_NAMESPACES = environment.words("HAMI_ANONYMOUS_NAMESPACES")
-LOCAL_LOGIN = environment.flag("HAMI_LOCAL_LOGIN", "true")
-KUBERNETES_LOGIN = environment.flag("HAMI_KUBERNETES_LOGIN")
-# How long an answer of the API server about people is believed.
-ACCESS_CACHE_SECONDS = environment.number("HAMI_ACCESS_CACHE_SECONDS", 60, least=1, most=600)
-# Section "access" of the policy file: roles of groups, namespaces of roles.
-ACCESS_POLICY = environment.policy_section("HAMI_POLICY_FILE", "access")
-# Proxies whose X-Forwarded-For, X-Forwarded-Proto and headers about people are believed.
-PROXY_ADDRESSES = environment.networks("HAMI_PROXY_ADDRESSES")
-PROXY_USER_HEADER = environment.text("HAMI_PROXY_USER_HEADER")
-PROXY_GROUPS_HEADER = environment.text("HAMI_PROXY_GROUPS_HEADER")
-# People of these sources have the same names in the cluster, whose rules say what they see.
-REVIEWED_SOURCES = environment.words("HAMI_REVIEWED_SOURCES", ("oidc", "proxy"))
-KUBERNETES_NAME_PREFIX = environment.text("HAMI_KUBERNETES_NAME_PREFIX")
-API_CALLS_PER_MINUTE = environment.number("HAMI_API_CALLS_PER_MINUTE", 1200, least=1, most=10**6)
-# 0: audit entries are kept for ever.
-AUDIT_DAYS = environment.number("HAMI_AUDIT_DAYS", 0, least=0, most=36_500)
-# For manage.py create_admin, where nobody can type.
-ADMIN_PASSWORD = environment.secret("HAMI_ADMIN_PASSWORD")
-
-if ROLE == "ALL":
-    AUTH_USER_MODEL = "access.User"
-AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
-    for name, options in (
-        ("MinimumLengthValidator", {"min_length": 12}),
-        ("UserAttributeSimilarityValidator", {"user_attributes": ("username",)}),
-        ("CommonPasswordValidator", {}),
-        ("NumericPasswordValidator", {}),
-    )
-]
-LOGIN_URL = "access:login"
-LOGIN_REDIRECT_URL = "/"
-# Names of our own: on one host all ports share their cookies.
-_COOKIE_PREFIX = "__Host-hami" if WEB_HTTPS else "hami"
-SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}_session"
-CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}_csrf"
-CSRF_COOKIE_HTTPONLY = True
-CSRF_FAILURE_VIEW = "hami_web.access.refusals.refuse_forged"
-SESSION_COOKIE_AGE = int(environment.number("HAMI_SESSION_HOURS", 12, least=0.1, most=720) * 3600)
-# Set by RequestIdentity from what an allowed proxy says; no header can have this name.
-SECURE_PROXY_SSL_HEADER = ("hami.scheme", "https")
-SECURE_SSL_REDIRECT = WEB_HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
-SECURE_HSTS_SECONDS = 365 * 24 * 3600 if WEB_HTTPS else 0
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
-# Other hosts of the domain are not ours to decide for.
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- worker -------------------------------------------------------------------------------------
 

@@ -8,3 +8,7 @@ class AccessConfig(AppConfig):
 
     name = "hami_web.access"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from hami_web.access import checks  # noqa: F401, PLC0415

@@ -7,6 +7,7 @@ from hami_web.access.declared import public
 from hami_web.api.documents import SwaggerPage
 from hami_web.api.views import (
     alerts,
+    audit,
     corrections,
     decisions,
     inventory,
@@ -38,4 +39,5 @@ urlpatterns = [
     path("v1/drift", corrections.Drifts.as_view()),
     path("v1/reconciliations", corrections.Reconciliations.as_view()),
     path("v1/samples", measures.Samples.as_view()),
+    path("v1/audit", audit.Audit.as_view()),
 ]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from celery import shared_task
 from django.conf import settings
 
+from hami_web.access.upkeep import prune_access
 from hami_web.history import alerts, pruning, samples, vitals
 from hami_web.sync import progress
 from hami_web.sync import reconcile as reconciling
@@ -41,4 +42,6 @@ def sample() -> None:
 @shared_task(name="hami.prune")
 def prune() -> int:
     """Forget what is older than history is kept."""
-    return pruning.prune(datetime.now(UTC) - timedelta(days=settings.HISTORY_DAYS))
+    now = datetime.now(UTC)
+    found = pruning.prune(now - timedelta(days=settings.HISTORY_DAYS))
+    return found + prune_access(now, audit_days=settings.AUDIT_DAYS)

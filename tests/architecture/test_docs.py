@@ -14,7 +14,11 @@ from node_agent import podevents, recovery
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-SETTINGS = (ROOT / "hami_web" / "settings.py", ROOT / "node_agent" / "config.py")
+SETTINGS = (
+    ROOT / "hami_web" / "settings.py",
+    ROOT / "hami_web" / "access_settings.py",
+    ROOT / "node_agent" / "config.py",
+)
 
 
 def variables() -> set[str]:

@@ -1,0 +1,56 @@
+"""System checks of who may come in, numbered from ``hami.E010`` and ``hami.W010``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
+
+from hami_web.access.policy import InvalidAccessPolicy, parse_access_policy
+
+
+@register()
+def check_access_policy(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E010: the policy file's section about people must be readable."""
+    try:
+        parse_access_policy(settings.ACCESS_POLICY)
+    except InvalidAccessPolicy as error:
+        return [Error(str(error), hint="See HAMI_POLICY_FILE.", id="hami.E010")]
+    return []
+
+
+@register()
+def check_proxies(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E011, hami.E012: what a proxy tells is believed from some address, or from none."""
+    if settings.PROXY_ADDRESSES:
+        return []
+    found: list[CheckMessage] = []
+    hint = "See HAMI_PROXY_ADDRESSES."
+    if settings.PROXY_USER_HEADER:
+        text = "HAMI_PROXY_USER_HEADER: no proxy is allowed to send it"
+        found.append(Error(text, hint=hint, id="hami.E011"))
+    if settings.WEB_HTTPS:
+        text = "HAMI_WEB_HTTPS: TLS ends at a proxy, and none is allowed to say so"
+        found.append(Error(text, hint=hint, id="hami.E012"))
+    return found
+
+
+@register(Tags.security, deploy=True)
+def check_anonymous(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.W010: whoever reaches the process may read."""
+    host = settings.WEB_LISTEN.rpartition(":")[0].strip("[]")
+    if settings.ANONYMOUS_ROLE == "none" or _is_loopback(host):
+        return []
+    text = f"HAMI_ANONYMOUS_ROLE: everyone who reaches {settings.WEB_LISTEN} may read"
+    return [CheckWarning(text, hint="Listen on loopback, or let people sign in.", id="hami.W010")]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
