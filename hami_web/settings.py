@@ -216,7 +216,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["hami_web.access.permissions.MayDo"],
     "DEFAULT_THROTTLE_CLASSES": ["hami_web.access.permissions.CallerThrottle"],
     "DEFAULT_RENDERER_CLASSES": [
-        "rest_framework.renderers.JSONRenderer",
+        "hami_web.api.json_answers.FastJsonRenderer",
         "hami_web.api.csv_rows.CsvRenderer",
     ],
     "DEFAULT_PARSER_CLASSES": ["hami_web.api.bodies.StrictJson"],

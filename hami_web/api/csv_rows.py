@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+import msgspec
 from rest_framework.renderers import BaseRenderer
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -39,7 +40,9 @@ class CsvRenderer(BaseRenderer):
 
 def _cell(value: object) -> object:
     if isinstance(value, (list, dict)):
-        return json.dumps(value, ensure_ascii=False)
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value

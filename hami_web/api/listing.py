@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import ListSerializer, Serializer
+from rest_framework.serializers import Serializer
 
 from hami_web.api.governed import Governed
 from hami_web.api.parameters import (
@@ -24,6 +24,7 @@ from hami_web.api.parameters import (
     parse_whole,
 )
 from hami_web.api.problems import InvalidParameter
+from hami_web.api.rows import field_names, read_rows
 
 
 class ListView(Governed, GenericAPIView[Any]):
@@ -50,12 +51,12 @@ class ListView(Governed, GenericAPIView[Any]):
         offset = parse_whole(request, "offset", 0, least=0, most=OFFSET_MAX)
         rows = apply_filters(self._visible(), request, self.filters)
         rows = apply_ordering(rows, request, self.ordering)
+        serializer = cast("Serializer[Any]", self.get_serializer())
+        names = _wanted_fields(field_names(type(serializer)), request)
         page = list(rows[offset : offset + limit + 1])
-        serializer = self.get_serializer(page[:limit], many=True)
-        if isinstance(serializer, ListSerializer) and isinstance(serializer.child, Serializer):
-            _keep_fields(serializer.child, request)
+        found = read_rows(page[:limit], serializer, names)
         more = _next_url(request, offset + limit) if len(page) > limit else None
-        return Response({"next": more, "results": serializer.data})
+        return Response({"next": more, "results": found})
 
     def _visible(self) -> QuerySet[Any]:
         rows = self.rows()
@@ -68,17 +69,15 @@ class ListView(Governed, GenericAPIView[Any]):
         return self.rows()
 
 
-def _keep_fields(serializer: Serializer[Any], request: Request) -> None:
+def _wanted_fields(known: Sequence[str], request: Request) -> Sequence[str]:
     text = request.query_params.get("fields")
-    fields = serializer.fields
     if text is None:
-        return
-    wanted: Sequence[str] = text.split(",")
+        return known
+    wanted = text.split(",")
     for name in wanted:
-        if name not in fields:
-            raise InvalidParameter("fields", text, f"of {', '.join(fields)}")
-    for name in fields.keys() - set(wanted):
-        fields.pop(name)
+        if name not in known:
+            raise InvalidParameter("fields", text, f"of {', '.join(known)}")
+    return [name for name in known if name in wanted]
 
 
 def _next_url(request: Request, offset: int) -> str:

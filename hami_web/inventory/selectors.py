@@ -12,6 +12,7 @@ from hami_web.core.placement import Placement
 from hami_web.inventory.models import LIVE, Gpu, Profile
 
 _CHUNK = 500
+_LISTED = [field.attname for field in Gpu._meta.concrete_fields]  # noqa: SLF001  # Django's documented name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,19 @@ def to_profile(profile: Profile) -> ProfileCapability:
         profile.instance_limit,
         profile.attribute,
     )
+
+
+def listed_gpus() -> QuerySet[Gpu]:
+    """The same with nothing but the node's name: one query."""
+    return Gpu.objects.filter(LIVE).select_related("node").only(*_LISTED, "node__name")
+
+
+def profile_names() -> dict[int, list[str]]:
+    """Names of profiles by the key of their set, smallest first; one query."""
+    found: dict[int, list[str]] = {}
+    for key, name in Profile.objects.values_list("profile_set_id", "name"):
+        found.setdefault(key, []).append(name)
+    return found
 
 
 def to_capability(gpu: Gpu, profiles: tuple[ProfileCapability, ...] | None = None) -> GpuCapability:

@@ -7,6 +7,7 @@ the state of any GPU at any moment is one query over ``reserved_at`` and ``relea
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 
 from django.db import models
 from django.db.models import F, Q
@@ -119,9 +120,10 @@ class MigReservation(models.Model):
     def placement(self) -> Placement:
         return Placement(self.start, self.size)
 
-    @property
+    @cached_property
     def steps_s(self) -> dict[str, float | None]:
-        """Seconds that each step took, None for what did not happen or was not seen."""
+        """Seconds that each step took, None for what did not happen or was not seen; of the row
+        as it was when first asked."""
         bound_at = None if self.phase in NEVER_BOUND else self.reserved_at
         return {
             "hold_s": _seconds(self.held_at, bound_at),

@@ -25,8 +25,11 @@ class Hiding(_Base):
         return True
 
     def to_representation(self, instance: Any) -> Any:
-        """The row; without a visibility in the context it is hidden too."""
-        shown = super().to_representation(instance)
+        """The row as a caller may see it."""
+        return self.hide(super().to_representation(instance), instance)
+
+    def hide(self, shown: dict[str, Any], instance: Any) -> dict[str, Any]:
+        """Take out of a shown row what the caller may not see; who is not known sees nothing."""
         seen = self.context.get("visibility")
         if (seen is None or not seen.everything) and self.hides(instance):
             for name in self.hidden:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from hami_web.api.rows import field_names, read_rows
 from hami_web.api.serializers.hiding import Hiding
 from hami_web.inventory.models import BlockedInterval, Gpu, Node, Profile
+from hami_web.inventory.selectors import profile_names
 
 
 class NodeSerializer(Hiding, serializers.ModelSerializer[Node]):
@@ -31,9 +36,12 @@ class BlockedSerializer(Hiding, serializers.ModelSerializer[BlockedInterval]):
 class GpuSerializer(serializers.ModelSerializer[Gpu]):
     """A GPU without what it holds; its map has that."""
 
+    _profiles: dict[int, list[str]] | None = None
+    _blocked: dict[int, list[dict[str, Any]]] | None = None
+
     node = serializers.CharField(source="node.name")
     profiles = serializers.SerializerMethodField()
-    blocked = BlockedSerializer(many=True)
+    blocked = serializers.SerializerMethodField()
 
     class Meta:
         model = Gpu
@@ -44,7 +52,21 @@ class GpuSerializer(serializers.ModelSerializer[Gpu]):
 
     def get_profiles(self, gpu: Gpu) -> list[str]:
         """Names of the profiles, smallest first."""
-        return [profile.name for profile in gpu.profile_set.profiles.all()]
+        if self._profiles is None:
+            self._profiles = profile_names()
+        return self._profiles.get(gpu.profile_set_id, [])
+
+    @extend_schema_field(BlockedSerializer(many=True))
+    def get_blocked(self, gpu: Gpu) -> list[dict[str, Any]]:
+        """Blocked intervals, read for all GPUs at once: there are few."""
+        if self._blocked is None:
+            rows = list(BlockedInterval.objects.all())
+            names = field_names(BlockedSerializer)
+            shown = read_rows(rows, BlockedSerializer(context=self.context), names)
+            self._blocked = {}
+            for row, item in zip(rows, shown, strict=True):
+                self._blocked.setdefault(row.gpu_id, []).append(item)
+        return self._blocked.get(gpu.pk, [])
 
 
 class ProfileSerializer(serializers.ModelSerializer[Profile]):

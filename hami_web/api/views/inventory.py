@@ -8,7 +8,7 @@ from hami_web.api.listing import ListView
 from hami_web.api.parameters import by_flag, by_text
 from hami_web.api.serializers import inventory as shapes
 from hami_web.inventory.models import LIVE, Gpu, Node, Profile
-from hami_web.inventory.selectors import live_gpus
+from hami_web.inventory.selectors import listed_gpus
 
 
 class Nodes(ListView):
@@ -38,7 +38,7 @@ class Gpus(ListView):
 
     def rows(self) -> QuerySet[Gpu]:
         """Live ones by node and index."""
-        return live_gpus()
+        return listed_gpus()
 
 
 class Profiles(ListView):
