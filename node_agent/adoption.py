@@ -11,6 +11,7 @@ from node_agent.errors import AgentError
 from node_agent.instances import InstanceManager
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverGpu, LiveInstance, MigDriver
+from node_agent.ownership import located
 from node_agent.planning import (
     AdoptionDecision,
     NodeClaims,
@@ -144,4 +145,5 @@ class Adoption:
             decision.claim.spec,
             decision.claim.pod,
             decision.reason,
+            extra=located(decision.claim.pod, decision.claim.spec),
         )

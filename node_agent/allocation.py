@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -42,6 +41,7 @@ from node_agent.reservations import (
     same_claims,
     waiting_container,
 )
+from node_agent.steps import Steps
 from node_agent.trust import Trust
 from node_agent.turn import PodFinder, Turn, records_for
 
@@ -49,8 +49,6 @@ logger = logging.getLogger(__name__)
 
 _PATCH_ATTEMPTS: Final = 5
 _ROLLBACK_SECONDS: Final = 10.0
-SLOW_SECONDS: Final = 5.0
-"""An Allocate that took longer gets an event on its Pod."""
 _UNCLEAR: Final = frozenset({0, 409, 500, 502, 503, 504})
 
 
@@ -123,22 +121,24 @@ class Allocator:
 
     def _serve(self, turn: Turn, ids: tuple[str, ...], deadline: Deadline) -> Allocated:
         pod = turn.pod
-        started = time.monotonic()
+        steps = Steps()
         try:
             reservation = self._reservation(pod, len(ids))
             self._trust.check(pod)
-            realized = self._realize(reservation, ids, deadline)
-            grant = self._deliver(reservation, realized, deadline)
-            self._record(turn, reservation, realized)
+            with steps.timed("making"):
+                realized = self._realize(reservation, ids, deadline)
+            with steps.timed("delivering"):
+                grant = self._deliver(reservation, realized, deadline)
+            with steps.timed("recording"):
+                self._record(turn, reservation, realized)
         except NoPodToServe:
             raise
         except (AgentError, DriverError) as error:
             self._events.tell(_reference(pod), Reason.ALLOCATION_FAILED, str(error))
             self._give_up(pod)
             raise
-        took = time.monotonic() - started
-        if took > SLOW_SECONDS:
-            note = f"{len(ids)} MIG devices took {took:.1f} s"
+        if steps.slow:
+            note = f"Allocate of {len(ids)} MIG device(s) {steps}"
             self._events.tell(_reference(pod), Reason.ALLOCATION_SLOW, note)
         return Allocated(pod.key, grant)
 

@@ -33,7 +33,7 @@ from node_agent.nvml.ports import (
     MigDriver,
 )
 from node_agent.observer import Observer
-from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState, located
 from node_agent.planning import identity_of
 from node_agent.teardown import destroy_live, destroy_record, find_instance
 
@@ -142,10 +142,7 @@ class InstanceManager:
                 self._mark_reclaiming(current, str(error))
                 raise
             self._journal.remove(record.owner)
-            logger.info(
-                "reclaimed instance",
-                extra={"pod": record.pod, "gpu": record.spec.gpu_uuid, "spec": str(record.spec)},
-            )
+            logger.info("reclaimed instance", extra=located(record.pod, record.spec))
 
     def adopt(self, claim: Claim, live: LiveInstance) -> None:
         """Take over an instance that annotation and NVML agree on."""
@@ -234,15 +231,8 @@ class InstanceManager:
         except (DriverError, AgentError) as error:
             self._roll_back(intent, live, error)
             raise
-        logger.info(
-            "realized instance",
-            extra={
-                "pod": claim.pod,
-                "gpu": claim.spec.gpu_uuid,
-                "spec": str(claim.spec),
-                "mig_uuid": identity.mig_uuid,
-            },
-        )
+        fields = located(claim.pod, claim.spec) | {"mig_uuid": identity.mig_uuid}
+        logger.info("realized instance", extra=fields)
         return Realized(identity, created=True)
 
     def _verify(self, spec: InstanceSpec, expected: LiveInstance) -> RuntimeIdentity:
@@ -265,7 +255,8 @@ class InstanceManager:
                 destroy_live(self._driver, found)
             self._journal.remove(intent.owner)
         except (DriverError, AgentError) as error:
-            logger.warning("rollback of %s after %s is left: %s", intent.spec, cause, error)
+            fields = located(intent.pod, intent.spec)
+            logger.warning("rollback after %s is left: %s", cause, error, extra=fields)
             self._mark_reclaiming(intent, f"rollback after: {cause}; refused: {error}")
 
     def _mark_reclaiming(self, record: InstanceRecord, reason: str) -> None:

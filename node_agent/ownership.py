@@ -33,6 +33,16 @@ class InstanceSpec:
         return f"{self.profile} at {self.placement} of {self.gpu_uuid}"
 
 
+def located(pod: str, spec: InstanceSpec) -> dict[str, str]:
+    """Fields of a log record about an instance."""
+    return {
+        "pod": pod,
+        "gpu": spec.gpu_uuid,
+        "profile": spec.profile,
+        "placement": str(spec.placement),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One reservation of one Pod, with the identity its annotation carries (or None)."""

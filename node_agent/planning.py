@@ -180,9 +180,14 @@ def whole_gpus(
     return frozenset(named), ""
 
 
-def other_owner(node: ObservedNode) -> str:
-    """Sign that something else changes this node's MIG layout, or an empty text."""
-    return mig_owner.other_owner(node.labels, node.resources)
+def other_owner(node: ObservedNode, pods: Iterable[ObservedPod]) -> str:
+    """Sign that something else changes or offers this node's GPUs, or an empty text."""
+    found = mig_owner.other_owner(node.labels, node.resources)
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        program = "" if found or pod.over else mig_owner.operand(pod.labels)
+        if program:
+            found = f"Pod {pod.key} ({program})"
+    return found
 
 
 def identity_of(live: LiveInstance) -> RuntimeIdentity | None:

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     ALLOCATION_FAILED = "MigAllocationFailed"
     ALLOCATION_SLOW = "MigAllocationSlow"
     RECLAIM_BLOCKED = "MigReclaimBlocked"
+    RECLAIM_SLOW = "MigReclaimSlow"
     INSTANCE_LOST = "MigInstanceLost"
     INSTANCE_IN_DOUBT = "MigInstanceInDoubt"
     INSTANCE_RESTORED = "MigInstanceRestored"
@@ -47,12 +48,13 @@ _ACTIONS: Final = {
     Reason.ALLOCATION_FAILED: "Realize",
     Reason.ALLOCATION_SLOW: "Realize",
     Reason.RECLAIM_BLOCKED: "Reclaim",
+    Reason.RECLAIM_SLOW: "Reclaim",
     Reason.INSTANCE_LOST: "Adopt",
     Reason.INSTANCE_IN_DOUBT: "Adopt",
     Reason.INSTANCE_RESTORED: "Realize",
     Reason.GPU_ERROR: "Watch",
 }
-_NORMAL: Final = frozenset({Reason.ALLOCATION_SLOW, Reason.INSTANCE_RESTORED})
+_NORMAL: Final = frozenset({Reason.ALLOCATION_SLOW, Reason.RECLAIM_SLOW, Reason.INSTANCE_RESTORED})
 
 
 @dataclass(frozen=True, slots=True)

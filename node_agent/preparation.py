@@ -74,7 +74,7 @@ class Preparation:
         if not to_clean and not to_enable:
             return False
         whole, unnamed = whole_gpus(report.pods.pods, report.claims, self._rules.resource)
-        doubt = doubt or other_owner(report.node) or unnamed
+        doubt = doubt or other_owner(report.node, report.pods.pods) or unnamed
         doubt = doubt or self._disagreement(report.pods, occupied)
         if doubt:
             self._metrics.skipped.labels("idle-preparation").inc()

@@ -21,7 +21,7 @@ from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, 
 from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances, other_owner
 from node_agent.podevents import PodEvents, PodReference, Reason
-from node_agent.pods import ObservedNode
+from node_agent.pods import ObservedNode, ObservedPod
 from node_agent.recovery import CODES
 from node_agent.survey import Reading, Survey
 from node_agent.unexplained import Unexplained
@@ -36,6 +36,7 @@ class Sight:
     """What one NVML session lets see. ``ailment`` says what is wrong with a GPU, or "".
 
     ``unexplained`` are instances of Pods whose annotations do not tell of them.
+    ``pods`` are those of the node as they were listed last.
     """
 
     driver: MigDriver
@@ -43,6 +44,7 @@ class Sight:
     drift: Drift
     ailment: Callable[[str], str]
     unexplained: Unexplained
+    pods: Callable[[], tuple[ObservedPod, ...]]
 
 
 class Publisher:
@@ -92,7 +94,7 @@ class Publisher:
                 keys.NODE_MIG_VERIFIED: "true" if unexplained.is_strict else None,
             }
         )
-        shown = self._condition.show(self._verdict(reading.discovered, node))
+        shown = self._condition.show(self._verdict(reading.discovered, node, sight.pods()))
         return node is not None and shown
 
     def _without_drift(self, reading: Reading, drift: Drift) -> Reading:
@@ -118,10 +120,12 @@ class Publisher:
                 self._events.tell(pod, Reason.GPU_ERROR, note)
 
     @staticmethod
-    def _verdict(discovered: Discovered, node: ObservedNode | None) -> Verdict:
+    def _verdict(
+        discovered: Discovered, node: ObservedNode | None, pods: tuple[ObservedPod, ...]
+    ) -> Verdict:
         """The node's condition; another owner of the layout is named where nothing worse is."""
         verdict = verdict_on(discovered)
-        other = other_owner(node) if node is not None else ""
+        other = other_owner(node, pods) if node is not None else ""
         if not other:
             return verdict
         message = f"{verdict.message}; another owner of the MIG layout shows: {other}"

@@ -1,7 +1,8 @@
 """Destroys exactly the instances whose Pods are over, and finishes what was interrupted.
 
 Only a complete list of the node's Pods, taken after the records were read, with nothing in doubt,
-lets anything be destroyed; and each Pod is asked for by name once more right before.
+lets anything be destroyed; and each Pod is asked for by name once more right before. GPUs are
+worked on side by side, since a destroy can take seconds: no GPU waits for another one's.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError
-from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState, located
 from node_agent.planning import NodeClaims, node_claims, pod_claims, reclaimable
 from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ContainerState, ObservedNode, ObservedPod
 from node_agent.reservations import node_label, realized_annotations
+from node_agent.steps import SLOW_SECONDS
 
 logger = logging.getLogger(__name__)
 
 _RELEASE_SECONDS: Final = 15.0
 _BACKOFF_FIRST_SECONDS: Final = 0.25
 _BACKOFF_MOST_SECONDS: Final = 30.0
+_GPUS_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Hooks:
 
 
 class Reclaimer:
-    """One pass at a time; :meth:`wake` asks for one soon."""
+    """One pass at a time, which begins the destroys; :meth:`wake` asks for one soon."""
 
     def __init__(
         self,
@@ -75,34 +78,47 @@ class Reclaimer:
         self._metrics = metrics
         self._hooks = hooks
         self._wake = threading.Event()
+        self._workers = ThreadPoolExecutor(_GPUS_AT_ONCE, thread_name_prefix="reclaim")
+        self._mutex = threading.Lock()
         self._retries: dict[Owner, _Retry] = {}
+        self._busy: set[str] = set()
+        self._missed: set[str] = set()
+        self._pods: tuple[ObservedPod, ...] = ()
+
+    def pods(self) -> tuple[ObservedPod, ...]:
+        """The node's Pods as the latest pass saw them; nothing may be destroyed by it."""
+        return self._pods
 
     def wake(self) -> None:
         """Ask for a pass now; safe from any thread."""
         self._wake.set()
 
     def run(self, stop: threading.Event, interval: float) -> None:
-        """Pass after pass, at least every ``interval`` seconds, until told to stop."""
-        while True:
-            # Cleared before the check, so that a stop in between is not waited out.
-            self._wake.clear()
-            if stop.is_set():
-                return
-            try:
-                self.reconcile()
-            except ClusterError as error:
-                self._metrics.skipped.labels("cluster").inc()
-                logger.warning("nothing is reclaimed, the Pods cannot be listed: %s", error)
-            except Exception:
-                self._metrics.skipped.labels("error").inc()
-                logger.exception("a reclaim pass failed")
-            self._wake.wait(self._pause(interval))
+        """Pass after pass, at least every ``interval`` seconds, until told to stop.
+
+        Returns when the destroys in progress have ended.
+        """
+        with self._workers:
+            while True:
+                # Cleared before the check, so that a stop in between is not waited out.
+                self._wake.clear()
+                if stop.is_set():
+                    return
+                try:
+                    self.reconcile()
+                except ClusterError as error:
+                    self._metrics.skipped.labels("cluster").inc()
+                    logger.warning("nothing is reclaimed, the Pods cannot be listed: %s", error)
+                except Exception:
+                    self._metrics.skipped.labels("error").inc()
+                    logger.exception("a reclaim pass failed")
+                self._wake.wait(self._pause(interval))
 
     def reconcile(self) -> None:
         """One pass. Raises :class:`ClusterError` when the Pods cannot be read completely."""
         records = self._instances.records()
         node = self._cluster.node()
-        pods = self._cluster.pods().pods
+        pods = self._pods = self._cluster.pods().pods
         self._hooks.listed(records, pods)
         claims = node_claims(pods)
         for doubt in claims.doubts:
@@ -110,7 +126,8 @@ class Reclaimer:
             logger.warning("in doubt, its GPUs are preserved: %s", doubt)
         due = reclaimable(records, pods, claims)
         owners = {record.owner for record in due}
-        self._retries = {o: retry for o, retry in self._retries.items() if o in owners}
+        with self._mutex:
+            self._retries = {o: retry for o, retry in self._retries.items() if o in owners}
         self._reclaim_all(due)
         self._finish(records, pods, claims)
         self._unlock(node)
@@ -132,41 +149,64 @@ class Reclaimer:
                 self._instances.release(record, deadline)
 
     def _reclaim_all(self, records: Sequence[InstanceRecord]) -> None:
-        """GPUs side by side, since a destroy can take a second; those of one GPU in order."""
+        """Begin with each GPU that nobody works on; those of one GPU go in order."""
+        now = time.monotonic()
         by_gpu: dict[str, list[InstanceRecord]] = {}
-        for record in records:
-            by_gpu.setdefault(record.spec.gpu_uuid, []).append(record)
-        if not by_gpu:
-            return
-        with ThreadPoolExecutor(len(by_gpu), thread_name_prefix="reclaim") as workers:
-            # Consumed, so that an unexpected error of a worker reaches the loop's top.
-            list(workers.map(self._reclaim_each, by_gpu.values()))
+        with self._mutex:
+            for record in records:
+                retry = self._retries.get(record.owner)
+                if retry is None or now >= retry.at:
+                    by_gpu.setdefault(record.spec.gpu_uuid, []).append(record)
+            self._missed |= by_gpu.keys() & self._busy
+            free = by_gpu.keys() - self._busy
+            self._busy |= free
+        for gpu in sorted(free):
+            self._workers.submit(self._reclaim_on, gpu, by_gpu[gpu])
 
-    def _reclaim_each(self, records: Sequence[InstanceRecord]) -> None:
-        for record in records:
-            self._reclaim(record)
+    def _reclaim_on(self, gpu_uuid: str, records: Sequence[InstanceRecord]) -> None:
+        try:
+            for record in records:
+                self._reclaim(record)
+        except Exception:
+            self._metrics.skipped.labels("error").inc()
+            logger.exception("reclaiming on GPU %s failed", gpu_uuid)
+        finally:
+            with self._mutex:
+                self._busy.discard(gpu_uuid)
+                missed = gpu_uuid in self._missed
+                self._missed.discard(gpu_uuid)
+            if missed:
+                self.wake()
 
     def _reclaim(self, record: InstanceRecord) -> None:
-        retry = self._retries.get(record.owner)
-        if retry is not None and time.monotonic() < retry.at:
-            return
         try:
             if not self._owner_is_over(record):
                 return
+            started = time.monotonic()
             self._instances.release(record, Deadline(_RELEASE_SECONDS))
         except (AgentError, DriverError) as error:
-            wait = _BACKOFF_FIRST_SECONDS if retry is None else retry.wait * 2
+            self._refused(record, error)
+        else:
+            self._metrics.reclaims.labels("success").inc()
+            took = time.monotonic() - started
+            if took > SLOW_SECONDS:
+                note = f"destroying {record.spec} took {took:.1f} s"
+                self._events.tell(_pod_of(record), Reason.RECLAIM_SLOW, note)
+        self._hooks.changed()
+
+    def _refused(self, record: InstanceRecord, error: Exception) -> None:
+        """Say so, and try again after a pause that grows."""
+        with self._mutex:
+            known = self._retries.get(record.owner)
+            wait = _BACKOFF_FIRST_SECONDS if known is None else known.wait * 2
             wait = min(wait, _BACKOFF_MOST_SECONDS)
             self._retries[record.owner] = _Retry(time.monotonic() + wait, wait)
-            self._metrics.reclaims.labels("refused").inc()
-            logger.warning("%s of %s stays: %s", record.spec, record.pod, error)
-            pod = PodReference(record.namespace, record.pod_name, record.owner.pod_uid)
-            note = f"{record.spec} stays: {error}"
-            self._events.tell(pod, Reason.RECLAIM_BLOCKED, note)
-        else:
-            self._retries.pop(record.owner, None)
-            self._metrics.reclaims.labels("success").inc()
-        self._hooks.changed()
+        self._metrics.reclaims.labels("refused").inc()
+        fields = located(record.pod, record.spec)
+        logger.warning("%s of %s stays: %s", record.spec, record.pod, error, extra=fields)
+        self._events.tell(_pod_of(record), Reason.RECLAIM_BLOCKED, f"{record.spec} stays: {error}")
+        # The loop, which may be waiting for long, must know of the retry.
+        self.wake()
 
     def _owner_is_over(self, record: InstanceRecord) -> bool:
         """Ask for the Pod by name: a list alone may be of the wrong node or a stale cache."""
@@ -233,10 +273,15 @@ class Reclaimer:
             logger.info("released the node lock of %s/%s", lock.namespace, lock.pod_name)
 
     def _pause(self, interval: float) -> float:
-        due = min((retry.at for retry in self._retries.values()), default=None)
+        with self._mutex:
+            due = min((retry.at for retry in self._retries.values()), default=None)
         if due is None:
             return interval
         return min(interval, max(_BACKOFF_FIRST_SECONDS, due - time.monotonic()))
+
+
+def _pod_of(record: InstanceRecord) -> PodReference:
+    return PodReference(record.namespace, record.pod_name, record.owner.pod_uid)
 
 
 def _needs_no_lock(pod: ObservedPod, node: ObservedNode) -> bool:

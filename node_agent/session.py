@@ -113,13 +113,6 @@ class Session:
         self._ailments = Ailments(
             parts.metrics, parts.events, self._instances.records, self._changed.set
         )
-        self._sight = Sight(
-            driver,
-            self._instances,
-            Drift(driver, self._instances, locks),
-            self._ailments.of,
-            self._unexplained,
-        )
         self._event_watch = EventWatch(driver, self._ailments, self._changed.set)
         self._reclaimer = Reclaimer(
             parts.cluster,
@@ -127,6 +120,14 @@ class Session:
             parts.metrics,
             hooks=Hooks(self._changed.set, self._unexplained.look, lambda: self._allocator.serving),
             events=parts.events,
+        )
+        self._sight = Sight(
+            driver,
+            self._instances,
+            Drift(driver, self._instances, locks),
+            self._ailments.of,
+            self._unexplained,
+            self._reclaimer.pods,
         )
         self._allocator = Allocator(
             parts.cluster,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from node_agent.errors import InstanceBusy, InstanceUnverified
 from node_agent.nvml.ports import DriverNotFound, LiveInstance, MigDriver
-from node_agent.ownership import InstanceRecord, InstanceSpec
+from node_agent.ownership import InstanceRecord, InstanceSpec, located
 from node_agent.planning import identity_of
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,8 @@ def destroy_record(driver: MigDriver, record: InstanceRecord) -> None:
         live.gpu_instance_id == known.gpu_instance_id and found in (None, known)
     )
     if not same:
-        logger.warning("%s is no longer the one made for %s: left alone", record.spec, record.pod)
+        fields = located(record.pod, record.spec)
+        logger.warning("no longer the instance that was made: left alone", extra=fields)
         return
     destroy_live(driver, live)
 

@@ -76,6 +76,23 @@ def test_a_mig_manager_that_appears_is_named_and_the_agent_stands_back(lab: Lab)
         wait_until(lambda: condition(lab).get("reason") == "AllGpusOffered", "gone again")
 
 
+def test_another_plugin_on_the_node_is_named_and_nothing_is_cleaned(lab: Lab) -> None:
+    lab.hardware.create_instance(0, "1g.5gb", 6)
+    created = lab.create_pod("nvidia-plugin")
+    lab.client.patch(
+        "/api/v1/namespaces/default/pods/nvidia-plugin",
+        {"metadata": {"labels": {"app": "nvidia-device-plugin-daemonset"}}},
+    )
+    assert created
+    lab.bind("nvidia-plugin", {})
+    with lab.agent(**QUICK):
+        wait_until(lambda: condition(lab).get("reason") == "OtherOwner", "named")
+        assert "default/nvidia-plugin (NVIDIA's device plugin)" in condition(lab)["message"]
+        assert lab.placements() == [(6, 1)]
+        lab.delete("nvidia-plugin")
+        wait_until(lambda: condition(lab).get("reason") == "AllGpusOffered", "gone again")
+
+
 def test_a_profile_that_leaves_the_policy_is_no_longer_offered_and_its_instances_stay(
     lab: Lab,
 ) -> None:

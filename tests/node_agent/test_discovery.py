@@ -71,6 +71,7 @@ def test_a_profile_the_gpu_does_not_have_is_left_out(reading: Discover) -> None:
     [
         ("l40s", "cannot do MIG"),
         ("b200-180gb", "not in nvidia.migProfileAllowlist"),
+        (GpuSpec("a100-sxm4-40gb", vgpu_guest=True), "its host decides about instances"),
         (GpuSpec("a100-sxm4-40gb", mig=False), "MIG mode is off: enable it on the node"),
         ("h100-sxm5-80gb", "none of the permitted profiles exists on it (9g.9gb)"),
     ],

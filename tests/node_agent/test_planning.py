@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -244,9 +245,27 @@ def node(labels: dict[str, str], *resources: str) -> ObservedNode:
 
 
 def test_signs_of_another_owner_are_named() -> None:
-    assert "MIG Manager" in other_owner(node({"nvidia.com/mig.config": "all-balanced"}))
-    assert "nvidia.com/mig-1g.5gb" in other_owner(node({}, "cpu", "nvidia.com/mig-1g.5gb"))
-    assert other_owner(node({}, "cpu", "nvidia.com/gpu")) == ""
+    assert "MIG Manager" in other_owner(node({"nvidia.com/mig.config": "all-balanced"}), ())
+    assert "nvidia.com/mig-1g.5gb" in other_owner(node({}, "cpu", "nvidia.com/mig-1g.5gb"), ())
+    assert other_owner(node({}, "cpu", "nvidia.com/gpu"), [pod()]) == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "program"),
+    [
+        ({"app": "nvidia-mig-manager"}, "MIG Manager"),
+        ({"app": "nvidia-device-plugin-daemonset"}, "NVIDIA's device plugin"),
+        ({"name": "nvidia-device-plugin-ds"}, "NVIDIA's device plugin"),
+        ({"app.kubernetes.io/name": "nvidia-dra-driver-gpu"}, "NVIDIA's DRA driver"),
+        ({"app.kubernetes.io/component": "hami-device-plugin"}, "HAMi's device plugin"),
+    ],
+)
+def test_a_program_that_offers_gpus_is_known_by_its_pod(
+    labels: dict[str, str], program: str
+) -> None:
+    runs = pod(labels=labels)
+    assert other_owner(node({}), [pod(), runs]) == f"Pod {runs.key} ({program})"
+    assert other_owner(node({}), [replace(runs, phase="Succeeded", states={})]) == ""
 
 
 def test_a_deleting_pod_is_over_when_every_container_has_terminated() -> None:

@@ -243,17 +243,6 @@ def test_a_repeated_call_gets_the_same_instances(lab: Lab) -> None:
         assert lab.placements() == [(0, 2), (4, 4)]
 
 
-def test_a_call_without_an_answer_in_time_says_so(lab: Lab) -> None:
-    with lab.agent(HAMI_ALLOCATE_SECONDS="0.3", HAMI_API_SECONDS="3"):
-        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
-        lab.server.faults.delay(2.0, RequestMatch(verb="get", resource="pods"))
-        code, text = refused(lab)
-        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert "did not end in 0.3 s" in text
-        wait_until(lambda: lab.annotations("job")[keys.POD_BIND_PHASE] == "failed", "given up")
-        assert lab.placements() == []
-
-
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import grpc
 import pytest
 
 from hami_web.simulator.faults import RequestMatch
-from node_agent import allocation
+from node_agent import reclaimer, steps
 from node_agent.condition import CONDITION
 from node_agent.errors import ClusterError
 from node_agent.metrics import AgentMetrics
@@ -35,12 +36,24 @@ def test_a_failed_allocation_is_told_on_its_pod(lab: Lab) -> None:
 
 
 def test_a_slow_allocation_is_told_on_its_pod(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocation, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(steps, "SLOW_SECONDS", 0.0)
     with lab.agent():
         lab.reserve("job", [(0, "1g.5gb", 6, 1)])
         lab.kubelet.allocate(lab.ids()[0])
         (event,) = wait_until(lambda: lab.events("job", "MigAllocationSlow"), "told")
-        assert event["message"].startswith("1 MIG devices took")
+        said = r"Allocate of 1 MIG device\(s\) took .+ s: making .+, delivering .+, recording .+ s"
+        assert re.fullmatch(said, event["message"])
+
+
+def test_a_slow_reclaim_is_told_on_its_pod(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reclaimer, "SLOW_SECONDS", 0.0)
+    with lab.agent():
+        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+        lab.kubelet.allocate(lab.ids()[0])
+        lab.set_status("job", "Succeeded", "terminated")
+        (event,) = wait_until(lambda: lab.events("job", "MigReclaimSlow"), "told")
+        assert event["message"].startswith("destroying 1g.5gb at 6:1 of GPU-")
+        assert event["type"] == "Normal"
 
 
 def test_a_blocked_reclaim_is_told_once(lab: Lab) -> None:
