@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.http import (
     Http404,
     HttpRequest,
@@ -70,7 +70,8 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     """Server-Sent Events; ``since`` (or Last-Event-ID) is the version that the page shows."""
     since = request.headers.get("Last-Event-ID") or request.GET.get("since") or "0"
     version = int(since) if since.isascii() and since.isdigit() and len(since) < 17 else 0
-    changes = await sync_to_async(seen_changes)(request, version)
+    # May ask the API server.
+    changes = await asyncio.to_thread(seen_changes, request, version)
     response = StreamingHttpResponse(changes, content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
