@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -14,7 +15,13 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 from kubernetes.config.config_exception import ConfigException
 
-from hami_web.cluster.errors import Conflict, InvalidConfiguration, MalformedAnswer, Rejected
+from hami_web.cluster.errors import (
+    Conflict,
+    InvalidConfiguration,
+    MalformedAnswer,
+    Rejected,
+    Unauthorized,
+)
 from hami_web.cluster.ports import Annotations, Binding, EventDocument, LeaseSpec
 from hami_web.cluster.transport import Priority, Request, Transport
 from hami_web.cluster.views import LeaseView, NodeView, PodView
@@ -39,29 +46,23 @@ _View = TypeVar("_View")
 class OfficialConnection:
     """Address, TLS and credentials from a kubeconfig or the Pod's ServiceAccount.
 
-    Tokens are read again as they rotate: the official client's hook does it on each use.
+    Tokens are read again as they rotate: the official client's hook does it once a minute for a
+    ServiceAccount, and :meth:`renew` whenever the API server refuses one.
     """
 
     def __init__(self, kubeconfig: Path | None = None) -> None:
-        configuration = official.Configuration()
-        try:
-            if kubeconfig is None:
-                official_config.load_incluster_config(configuration)
-            else:
-                official_config.load_kube_config(
-                    str(kubeconfig), client_configuration=configuration, persist_config=False
-                )
-        except (ConfigException, OSError) as error:
-            where = "the Pod's ServiceAccount" if kubeconfig is None else str(kubeconfig)
-            raise InvalidConfiguration(f"Kubernetes configuration from {where}: {error}") from error
+        self._kubeconfig = kubeconfig
+        self._renewing = threading.Lock()
+        configuration = self._load()
         configuration.connection_pool_maxsize = POOL_CONNECTIONS
         configuration.socket_options = list(SOCKET_OPTIONS)
-        self._configuration = configuration
+        self._credentials = configuration
+        self._host = str(configuration.host).rstrip("/")
         self._client = official.ApiClient(configuration)
 
     @property
     def host(self) -> str:
-        return str(self._configuration.host).rstrip("/")
+        return self._host
 
     @property
     def pool(self) -> urllib3.PoolManager:
@@ -70,8 +71,42 @@ class OfficialConnection:
         return pool
 
     def auth_headers(self) -> Mapping[str, str]:
-        settings = cast(Mapping[str, Mapping[str, object]], self._configuration.auth_settings())
+        try:
+            found = self._credentials.auth_settings()
+        except (ConfigException, OSError) as error:
+            raise Unauthorized(f"{self._where}: its token cannot be read: {error}") from error
+        settings = cast(Mapping[str, Mapping[str, object]], found)
         return {str(s["key"]): str(s["value"]) for s in settings.values() if s.get("value")}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Read the credentials anew; True when they differ from those that were refused."""
+        with self._renewing:
+            if dict(self.auth_headers()) != dict(refused):
+                return True  # someone else was here before
+            try:
+                self._credentials = self._load()
+            except InvalidConfiguration:
+                return False
+            return dict(self.auth_headers()) != dict(refused)
+
+    @property
+    def _where(self) -> str:
+        return "the Pod's ServiceAccount" if self._kubeconfig is None else str(self._kubeconfig)
+
+    def _load(self) -> official.Configuration:
+        configuration = official.Configuration()
+        try:
+            if self._kubeconfig is None:
+                official_config.load_incluster_config(configuration)
+            else:
+                official_config.load_kube_config(
+                    str(self._kubeconfig), client_configuration=configuration, persist_config=False
+                )
+        except (ConfigException, OSError) as error:
+            raise InvalidConfiguration(
+                f"Kubernetes configuration from {self._where}: {error}"
+            ) from error
+        return configuration
 
     def close(self) -> None:
         """Close the pooled connections."""

@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol, cast
 from urllib.parse import urlencode
 
@@ -38,6 +39,10 @@ class Connection(Protocol):
     def pool(self) -> urllib3.PoolManager: ...
 
     def auth_headers(self) -> Mapping[str, str]: ...
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Read the credentials anew; True when they differ from those that were refused."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +100,32 @@ class Transport:
             response.release_conn()
 
     def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
+        """Send; a token that is refused is read again and, if it was replaced, tried once more.
+
+        Nothing is done for whom the API server does not know, so that repeats no write.
+        """
+        who = dict(self._connection.auth_headers())
+        response = self._request(request, who)
+        if response.status == HTTPStatus.UNAUTHORIZED and self._connection.renew(who):
+            response.drain_conn()
+            response.release_conn()
+            response = self._request(request, dict(self._connection.auth_headers()))
+        if response.status >= 300:
+            raise _refusal(request, response)
+        return response
+
+    def _request(self, request: Request, who: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         if self._pace is not None:
             self._pace.take(request.priority)
         url = self._connection.host + request.path
         if request.query:
             url = f"{url}?{urlencode(request.query)}"
         try:
-            response = self._connection.pool.request(
+            return self._connection.pool.request(
                 request.method,
                 url,
                 body=None if request.body is None else json.dumps(request.body).encode(),
-                headers=self._headers(request),
+                headers=self._headers(request) | dict(who),
                 timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=request.read_timeout_s),
                 retries=False,
                 redirect=False,
@@ -115,15 +135,12 @@ class Transport:
             raise Unreachable(f"{request}: no connection: {error}") from error
         except (HTTPError, OSError) as error:
             raise OutcomeUnclear(f"{request}: no answer: {error}") from error
-        if response.status >= 300:
-            raise _refusal(request, response)
-        return response
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        return headers | dict(self._connection.auth_headers())
+        return headers
 
 
 class LineStream:
