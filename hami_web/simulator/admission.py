@@ -7,15 +7,18 @@ import http.client
 import ssl
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from hami_web.simulator.cel import Expression, parse
+from hami_web.simulator.cel_values import CelError
 from hami_web.simulator.documents import JsonObject, decode_object, encode, lookup
 from hami_web.simulator.identity import User
 from hami_web.simulator.patches import json_patch
-from hami_web.simulator.problems import ApiProblem
+from hami_web.simulator.problems import ApiProblem, forbidden
 from hami_web.simulator.requests import Address
 from hami_web.simulator.resources import NAMESPACES, WEBHOOKS
 from hami_web.simulator.selectors import selector_object_predicate
@@ -59,10 +62,11 @@ class Admission:
             return False
         namespace = write.address.namespace
         selector = webhook.get("namespaceSelector") or {}
-        if not namespace or not selector:
-            return True
-        stored = self._store.get(NAMESPACES, ("", namespace))
-        return selector_object_predicate(selector)(stored.document)
+        if namespace and selector:
+            stored = self._store.get(NAMESPACES, ("", namespace))
+            if not selector_object_predicate(selector)(stored.document):
+                return False
+        return _conditions_hold(webhook, document, write)
 
     def _call(self, webhook: JsonObject, document: JsonObject, write: Admitted) -> JsonObject:
         name = str(webhook.get("name"))
@@ -111,6 +115,27 @@ class Admission:
         if key not in self._services:
             raise ValueError(f'service "{key[1]}" not found in namespace {key[0]}')
         return self._services[key] + str(service.get("path") or "/")
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str) -> Expression:
+    return parse(source)
+
+
+def _conditions_hold(webhook: JsonObject, document: JsonObject, write: Admitted) -> bool:
+    """Whether all ``matchConditions`` hold; one that fails to evaluate follows the policy."""
+    conditions = webhook.get("matchConditions") or []
+    if not conditions:
+        return True
+    request = review_of(document, write)["request"]
+    scope = {"object": document, "oldObject": write.old, "request": request}
+    try:
+        return all(_parsed(item["expression"]).truth(scope) for item in conditions)
+    except CelError as error:
+        if webhook.get("failurePolicy", "Fail") == "Ignore":
+            return False
+        address = write.address
+        raise forbidden(address.resource, address.name, f"match conditions: {error}") from error
 
 
 def rule_matches(rule: JsonObject, write: Admitted) -> bool:
