@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.utils.cache import patch_cache_control, patch_vary_headers
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -45,6 +46,12 @@ class Governed(_Base):
         if context.get("request") is not None:
             context["visibility"] = self.visibility
         return context
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """A name that no row can hold names nothing."""
+        super().initial(request, *args, **kwargs)
+        if any(isinstance(value, str) and "\0" in value for value in kwargs.values()):
+            raise NotFound
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any

@@ -52,7 +52,7 @@ class ListView(Governed, GenericAPIView[Any]):
         rows = apply_filters(self._visible(), request, self.filters)
         rows = apply_ordering(rows, request, self.ordering)
         serializer = cast("Serializer[Any]", self.get_serializer())
-        names = _wanted_fields(field_names(type(serializer)), request)
+        names = wanted_fields(field_names(type(serializer)), request)
         page = list(rows[offset : offset + limit + 1])
         found = read_rows(page[:limit], serializer, names)
         more = _next_url(request, offset + limit) if len(page) > limit else None
@@ -69,7 +69,8 @@ class ListView(Governed, GenericAPIView[Any]):
         return self.rows()
 
 
-def _wanted_fields(known: Sequence[str], request: Request) -> Sequence[str]:
+def wanted_fields(known: Sequence[str], request: Request) -> Sequence[str]:
+    """The names that ``fields`` keeps, in their order. Raises InvalidParameter for others."""
     text = request.query_params.get("fields")
     if text is None:
         return known

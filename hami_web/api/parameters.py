@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from rest_framework.request import Request
 
 from hami_web.api.problems import InvalidParameter
@@ -18,6 +18,7 @@ LIMIT_MAX = 500
 OFFSET_MAX = 1_000_000
 TEXT_MAX = 300
 IN_MAX = 100
+NUMBER_MAX = 2**31 - 1
 MOMENT = "an ISO 8601 time with zone, as 2026-01-31T12:00:00Z"
 TEXT = f"1…{TEXT_MAX} characters, none of them NUL"
 COMMON = ("limit", "offset", "ordering", "fields", "format")
@@ -79,6 +80,40 @@ def by_flag(name: str, condition: Callable[[QuerySet[Any], bool], QuerySet[Any]]
         return text == "true"
 
     return Filter(name, parse, condition, "true, false")
+
+
+def by_number(name: str, lookup: str | None = None) -> Filter:
+    """A whole number; ``lookup`` is the condition where it is not equality."""
+    allowed = f"a whole number in 0…{NUMBER_MAX}"
+
+    def parse(field: str, text: str) -> int:
+        plain = text.isascii() and text.isdigit() and len(text) <= len(str(NUMBER_MAX))
+        if not plain or int(text) > NUMBER_MAX:
+            raise InvalidParameter(field, text, allowed)
+        return int(text)
+
+    condition = lookup or name
+    return Filter(name, parse, lambda rows, value: rows.filter(**{condition: value}), allowed)
+
+
+def by_size(name: str) -> tuple[Filter, Filter]:
+    """``name__gte=`` and ``name__lte=``."""
+    return (
+        by_number(f"{name}__gte", f"{name}__gte"),
+        by_number(f"{name}__lte", f"{name}__lte"),
+    )
+
+
+def by_search(*columns: str) -> Filter:
+    """``q=``: a part of any of some columns, in any case."""
+
+    def search(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        found = Q()
+        for column in columns:
+            found |= Q(**{f"{column}__icontains": value})
+        return rows.filter(found)
+
+    return Filter("q", parse_text, search, f"a part of {', '.join(columns)}; {TEXT}")
 
 
 def by_time(name: str) -> tuple[Filter, Filter]:

@@ -18,12 +18,21 @@ from hami_web.api.codes import (
     BODY,
     BY_CODE,
     BY_STATUS,
+    CLUSTER_REFUSED,
+    CLUSTER_UNAVAILABLE,
     MIRROR_UNAVAILABLE,
     NAMESPACE_UNAVAILABLE,
+    OUTCOME_UNCLEAR,
     PARAMETER,
     TOO_LARGE,
     UNREADABLE,
     Kind,
+)
+from hami_web.cluster.errors import (
+    ClusterError,
+    InvalidConfiguration,
+    TooManyRequests,
+    Unreachable,
 )
 
 logger = logging.getLogger(__name__)
@@ -82,6 +91,9 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if isinstance(error, DatabaseError):
         logger.error("the mirror cannot be read: %s", error)
         error = Problem(MIRROR_UNAVAILABLE, "the mirror's database cannot be read now")
+    if isinstance(error, ClusterError):
+        logger.warning("the API server: %s", error)
+        error = of_cluster(error)
     if isinstance(error, RequestDataTooBig):
         error = Problem(TOO_LARGE, "the body has more bytes than are read")
     if not isinstance(error, APIException):
@@ -94,6 +106,17 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     request.accepted_renderer = context["view"].get_renderers()[0]
     request.accepted_media_type = CONTENT_TYPE
     return response
+
+
+def of_cluster(error: ClusterError) -> Problem:
+    """A failure of the API server; ``cluster_code`` is the code of the failure itself."""
+    if error.outcome_unclear:
+        kind = OUTCOME_UNCLEAR
+    elif isinstance(error, Unreachable | TooManyRequests | InvalidConfiguration):
+        kind = CLUSTER_UNAVAILABLE
+    else:
+        kind = CLUSTER_REFUSED
+    return Problem(kind, str(error), cluster_code=error.code)
 
 
 def _body(error: APIException) -> dict[str, object]:

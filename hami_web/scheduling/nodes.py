@@ -10,6 +10,7 @@ from hami_web.cluster.views import NodeView
 from hami_web.core import annotations as keys
 from hami_web.core.blocked import BlockedInterval, decode_blocked
 from hami_web.core.capability import GpuCapability
+from hami_web.core.cordon import decode_cordon
 from hami_web.core.errors import InvalidField, InvalidRequest, MalformedContract
 from hami_web.core.quantity import parse_whole
 from hami_web.core.reasons import Reason
@@ -80,9 +81,7 @@ def read_node(node: NodeView, tables: TableStore) -> PublishedNode:
         doubts.append(str(refuse_node(name, error)))
     if not gpus and not refused:
         closed = Reason.NODE_UNREGISTERED
-    cordoned = frozenset(
-        part.strip() for part in annotations.get(keys.NODE_DEVICE_CORDON, "").split(",")
-    ) - {""}
+    cordoned = frozenset(decode_cordon(annotations.get(keys.NODE_DEVICE_CORDON, "")))
     return PublishedNode(
         name,
         texts,

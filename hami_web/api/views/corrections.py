@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from hami_web.api.listing import ListView
-from hami_web.api.parameters import by_choice, by_text, by_time
+from hami_web.api.parameters import by_choice, by_number, by_text, by_time
 from hami_web.api.serializers import history as shapes
 from hami_web.history.models import Drift, DriftCause, Reconciliation
 
@@ -17,6 +17,7 @@ class Drifts(ListView):
     filters = (
         *by_choice("cause", DriftCause.values),
         *by_text("kind"),
+        by_number("reconciliation"),
         *by_text("entity"),
         *by_time("at"),
     )

@@ -16,6 +16,7 @@ from hami_web.api.parameters import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
     by_choice,
+    by_search,
     by_text,
     by_time,
     check_known,
@@ -39,6 +40,7 @@ class Decisions(ListView):
         *by_text("node"),
         *by_text("code"),
         *by_choice("outcome", Outcome.values),
+        by_search("namespace", "pod", "node", "code"),
         *by_time("first_at"),
         *by_time("last_at"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Count, Q, QuerySet
 
 from hami_web.api.listing import ListView
-from hami_web.api.parameters import by_flag, by_text
+from hami_web.api.parameters import by_flag, by_search, by_size, by_text
 from hami_web.api.serializers import inventory as shapes
 from hami_web.inventory.models import LIVE, Gpu, Node, Profile
 from hami_web.inventory.selectors import listed_gpus
@@ -15,7 +15,7 @@ class Nodes(ListView):
     """Nodes that publish GPUs."""
 
     serializer_class = shapes.NodeSerializer
-    filters = (*by_text("name"), *by_text("closed"))
+    filters = (*by_text("name"), *by_text("closed"), by_search("name"))
     ordering = ("name", "changed_at")
 
     def rows(self) -> QuerySet[Node]:
@@ -33,6 +33,9 @@ class Gpus(ListView):
         *by_text("model"),
         *by_text("closed"),
         by_flag("healthy", lambda rows, value: rows.filter(healthy=value)),
+        by_flag("cordoned", lambda rows, value: rows.filter(cordoned=value)),
+        *by_size("memory_mib"),
+        by_search("uuid", "node__name", "model"),
     )
     ordering = ("uuid", "index", "model", "memory_mib")
 
@@ -45,7 +48,12 @@ class Profiles(ListView):
     """Profiles that GPUs offer, for each distinct list of profiles."""
 
     serializer_class = shapes.ProfileSerializer
-    filters = by_text("name")
+    filters = (
+        *by_text("name"),
+        *by_size("memory_mib"),
+        *by_size("compute_slices"),
+        by_search("name"),
+    )
     ordering = ("name", "memory_mib", "compute_slices")
 
     def rows(self) -> QuerySet[Profile]:

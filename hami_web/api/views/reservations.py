@@ -10,6 +10,7 @@ from hami_web.api.parameters import (
     Filter,
     by_choice,
     by_flag,
+    by_search,
     by_text,
     by_time,
     parse_moment,
@@ -35,6 +36,7 @@ class Reservations(ListView):
         *by_time("reserved_at"),
         *by_time("released_at"),
         by_flag("live", lambda rows, value: rows.filter(released_at__isnull=value)),
+        by_search("namespace", "pod", "node", "gpu_uuid", "profile"),
         Filter(
             "at", parse_moment, lambda rows, value: rows.filter(selectors.there_at(value)), MOMENT
         ),

@@ -1,0 +1,127 @@
+"""What changes something: cordon and uncordon a GPU, acknowledge an alert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from hami_web.access.audit import Action, audited
+from hami_web.access.roles import Verb
+from hami_web.api.bodies import read_body
+from hami_web.api.cluster import nodes
+from hami_web.api.codes import CONFLICT, RACE
+from hami_web.api.etags import check_match, etag_of
+from hami_web.api.parameters import check_known
+from hami_web.api.problems import Problem
+from hami_web.api.serializers import verbs as shapes
+from hami_web.api.serializers.details import AlertDetailSerializer
+from hami_web.api.views.details import AlertDetail, GpuDetail
+from hami_web.cluster.errors import Conflict, NotFound
+from hami_web.history.alerts import AlertNotOpen, acknowledge
+from hami_web.scheduling.cordon import NotPublished, set_cordon
+
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="an ETag of the object: 412 where it is in another state by now",
+)
+
+
+class _CordonVerb(GpuDetail):
+    """Both verbs; idempotent."""
+
+    http_method_names = ["post", "options"]
+    verb = Verb.CORDON
+    cordoned: bool
+    name: str
+
+    def change(self, request: Request, uuid: str) -> Response:
+        """Write the node's annotation, with the caller recorded before and after."""
+        check_known(request, ())
+        reason = read_body(shapes.CordonBody, request)["reason"]
+        row = self.row(uuid=uuid)
+        document = self.document(row)
+        check_match(request, document)
+        node = row.node.name
+        before, after = {"cordoned": not self.cordoned}, {"cordoned": self.cordoned}
+        action = Action(self.name, "gpu", uuid, before=before, after=after)
+        with audited(self.actor, action) as progress:
+            progress.detail = reason
+            try:
+                changed = set_cordon(nodes(), node, uuid, cordoned=self.cordoned)
+            except (NotPublished, NotFound) as error:
+                raise Problem(CONFLICT, str(error), current=document) from error
+            except Conflict as error:
+                raise Problem(RACE, str(error), current=document) from error
+            if not changed:
+                progress.before = after
+        answer = {"uuid": uuid, "node": node, "cordoned": self.cordoned, "changed": changed}
+        return Response(shapes.CordonSerializer(answer).data)
+
+
+class CordonGpu(_CordonVerb):
+    """Take a GPU out of service for new work; what runs on it goes on."""
+
+    name, cordoned = "gpu.cordon", True
+
+    @extend_schema(
+        operation_id="gpu_cordon",
+        request=shapes.CordonBody,
+        responses=shapes.CordonSerializer,
+        parameters=[IF_MATCH],
+        filters=False,
+    )
+    def post(self, request: Request, uuid: str) -> Response:
+        """Add the GPU to its node's ``hami.io/device-cordon``."""
+        return self.change(request, uuid)
+
+
+class UncordonGpu(_CordonVerb):
+    """Offer a GPU for new work again."""
+
+    name, cordoned = "gpu.uncordon", False
+
+    @extend_schema(
+        operation_id="gpu_uncordon",
+        request=shapes.CordonBody,
+        responses=shapes.CordonSerializer,
+        parameters=[IF_MATCH],
+        filters=False,
+    )
+    def post(self, request: Request, uuid: str) -> Response:
+        """Take the GPU off its node's ``hami.io/device-cordon``."""
+        return self.change(request, uuid)
+
+
+class AcknowledgeAlert(AlertDetail):
+    """Say that one knows of an alert; it stays known until its condition was over."""
+
+    http_method_names = ["post", "options"]
+    verb = Verb.ACKNOWLEDGE
+
+    @extend_schema(
+        operation_id="alert_acknowledge",
+        request=shapes.AcknowledgeBody,
+        responses=AlertDetailSerializer,
+        parameters=[IF_MATCH],
+        filters=False,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """Store who knows of it, and their note. The same caller may say it again."""
+        check_known(request, ())
+        note = read_body(shapes.AcknowledgeBody, request)["note"]
+        document = self.document(self.row(pk=pk))
+        check_match(request, document)
+        action = Action("alert.acknowledge", "alert", str(pk), document["namespace"])
+        with audited(self.actor, action) as progress:
+            progress.before, progress.after = {"state": document["state"]}, {"note": note}
+            try:
+                acknowledge(pk, who=self.actor.name, note=note)
+            except AlertNotOpen as error:
+                raise Problem(CONFLICT, str(error), current=self.document(error.alert)) from error
+        document = self.document(self.row(pk=pk))
+        return Response(document, headers={"ETag": etag_of(document)})
