@@ -31,8 +31,8 @@ class DetailView(Governed, GenericAPIView[Any]):
     def get(self, request: Request, **address: Any) -> Response:
         """The row as it is now."""
         check_known(request, ("fields", "format"))
-        names = wanted_fields(field_names(self.get_serializer_class()), request)
         document = self.document(self.row(**address))
+        names = wanted_fields(tuple(document), request)
         answer = {name: document[name] for name in names}
         return Response(answer, headers={"ETag": etag_of(document)})
 
