@@ -25,6 +25,8 @@ FRAGMENT: Final = "X-Fragment"
 NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (
     ("dashboard:page", _("Map")),
     ("dashboard:fragmentation", _("Fragmentation")),
+    ("dashboard:what-if", _("What if")),
+    ("dashboard:drain", _("Drain plan")),
 )
 """Addresses of the pages that every page links to, in order, with their titles."""
 
@@ -44,7 +46,7 @@ def respond(
     context: Mapping[str, Any],
     *,
     current: ClusterMap | None,
-    status: HTTPStatus = HTTPStatus.OK,
+    status: int = HTTPStatus.OK,
 ) -> HttpResponse:
     """A page, or its content alone where the request asks for that.
 

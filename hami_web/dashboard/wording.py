@@ -8,6 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from hami_web.core.reasons import Reason
 from hami_web.dashboard.cells import Cell, CellState, Fit
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
@@ -44,6 +45,33 @@ NOTE_WORDS: Final[dict[str, Promise]] = {
     "doubt": _("it is not known what is taken here: takes no new work"),
     "unavailable": _("something cannot be read here; you may not see the details"),
 }
+
+
+REASON_WORDS: Final[dict[str, Promise]] = {
+    Reason.NOT_HEALTHY: _("the GPU is not healthy"),
+    Reason.CORDONED: _("the GPU is cordoned"),
+    Reason.TYPE_MISMATCH: _("the GPU is of another kind than asked for, or not in MIG mode"),
+    Reason.UUID_MISMATCH: _("the Pod excludes this GPU by UUID"),
+    Reason.NUMA_MISMATCH: _("the devices are not on one NUMA node"),
+    Reason.INSUFFICIENT_MEMORY: _("no profile has enough memory"),
+    Reason.INSUFFICIENT_CORES: _("no profile has enough cores"),
+    Reason.TOPOLOGY_INFEASIBLE: _("no legal placement of the profile is free"),
+    Reason.INSUFFICIENT_DEVICES: _("fewer devices fit than the Pod asks for"),
+    Reason.UNKNOWN_PROFILE: _("the GPU does not offer the profile"),
+    Reason.CAPABILITY_INVALID: _("the published capability contradicts itself"),
+    Reason.CONFLICT: _("reservations on the GPU overlap"),
+    Reason.EXCLUSIVE: _("the GPU is used exclusively"),
+    Reason.QUOTA: _("the namespace's quota does not allow it"),
+    Reason.NODE_UNREGISTERED: _("the node publishes no GPU capability"),
+    Reason.NODE_STALE: _("the node is not ready or its agent is silent"),
+    Reason.NODE_DOUBT: _("it is not known what is taken on the node"),
+}
+
+
+def reason_words(code: str) -> str:
+    """Words for a reason's code; an unknown code is shown as it is, never hidden."""
+    words = REASON_WORDS.get(code)
+    return code if words is None else str(words)
 
 
 def state_word(state: CellState) -> str:

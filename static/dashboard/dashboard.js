@@ -59,6 +59,7 @@ function keepingFocus(change) {
 async function refreshContent() {
   const html = await fetchText(location.href, { "X-Fragment": "content" });
   keepingFocus(() => { document.getElementById("content").innerHTML = html; });
+  offerCopying();
 }
 
 async function refreshGpu(uuid) {
@@ -153,6 +154,17 @@ document.addEventListener("keydown", (event) => {
   search.focus();
   event.preventDefault();
 });
+// Copying needs a secure context; where there is none the button stays away and the text can be selected.
+function offerCopying() {
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
+}
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = button.dataset.done;
+});
+offerCopying();
 const controls = document.getElementById("controls");
 controls?.addEventListener("change", (event) => { if (event.target.matches("select")) controls.requestSubmit(); });
 
