@@ -27,6 +27,8 @@ NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (
     ("dashboard:fragmentation", _("Fragmentation")),
     ("dashboard:what-if", _("What if")),
     ("dashboard:drain", _("Drain plan")),
+    ("dashboard:alerts", _("Alerts")),
+    ("dashboard:drift", _("Drift")),
 )
 """Addresses of the pages that every page links to, in order, with their titles."""
 

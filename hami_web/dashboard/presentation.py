@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from hami_web.dashboard import slice_map
@@ -27,6 +28,20 @@ _RARE = (CellState.HELD, CellState.UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
+class PodLink:
+    """A Pod's name and the address of its page."""
+
+    name: str
+    address: str
+
+
+def pod_link(full_name: str) -> PodLink:
+    """Link to the page of ``namespace/name``."""
+    namespace, _, name = full_name.partition("/")
+    return PodLink(full_name, reverse("dashboard:pod-page", args=[namespace, name]))
+
+
+@dataclass(frozen=True, slots=True)
 class TableLine:
     """One cell as a line of the table."""
 
@@ -40,6 +55,11 @@ class TableLine:
     @property
     def word(self) -> str:
         return state_word(self.cell.state)
+
+    @property
+    def pods(self) -> list[PodLink]:
+        """The Pods of the cell: several where owners are in conflict."""
+        return [pod_link(name) for name in self.cell.pod.split(", ") if name]
 
     @property
     def memory(self) -> str:
@@ -169,7 +189,10 @@ class MapView:
 
     @property
     def waiting(self) -> list[dict[str, str]]:
-        return [{"pod": each.pod, "reason": each.reason} for each in self.source.waiting]
+        return [
+            {"pod": each.pod, "address": pod_link(each.pod).address, "reason": each.reason}
+            for each in self.source.waiting
+        ]
 
     @cached_property
     def nodes(self) -> list[NodeView]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from hami_web.dashboard import drain_page, fragmentation_page, gpu_page, node_page, views, what_if_page
+from hami_web.dashboard import alert_page, drain_page, fragmentation_page, gpu_page, node_page, pod_page, views, what_if_page
 
 app_name = "dashboard"
 urlpatterns = [
@@ -10,8 +10,11 @@ urlpatterns = [
     path("fragmentation", fragmentation_page.page, name="fragmentation"),
     path("what-if", what_if_page.page, name="what-if"),
     path("drain-plan", drain_page.page, name="drain"),
+    path("alerts", alert_page.alerts, name="alerts"),
+    path("drift", alert_page.drift, name="drift"),
     path("nodes/<str:name>", node_page.page, name="node-page"),
     path("gpus/<str:uuid>", gpu_page.page, name="gpu-page"),
+    path("pods/<str:namespace>/<str:name>", pod_page.page, name="pod-page"),
     path("fragments/summary", views.summary, name="summary"),
     path("fragments/gpus/<str:uuid>", views.gpu, name="gpu"),
     path("events", views.events, name="events"),

@@ -74,6 +74,40 @@ def reason_words(code: str) -> str:
     return code if words is None else str(words)
 
 
+OUTCOME_WORDS: Final[dict[str, Promise]] = {
+    "held": _("held a place"),
+    "refused": _("refused"),
+    "invalid": _("not a valid request"),
+    "bound": _("bound"),
+    "bind_failed": _("binding failed"),
+}
+
+PHASE_WORDS: Final[dict[str, Promise]] = {
+    "held": _("held"),
+    "lapsed": _("lapsed"),
+    "reserved": _("reserved"),
+    "realized": _("realized"),
+    "started": _("running"),
+    "terminating": _("terminating"),
+    "conflicted": _("conflict"),
+    "released": _("released"),
+}
+
+
+def outcome_word(code: str) -> str:
+    """A few words for what a decision ended in."""
+    return str(OUTCOME_WORDS.get(code, code))
+
+
+def phase_word(code: str) -> str:
+    """One word for how far a reservation has come."""
+    return str(PHASE_WORDS.get(code, code))
+
+
+step_word = phase_word
+"""One word for a step of a reservation's life: the phase that it leads to, or running."""
+
+
 def state_word(state: CellState) -> str:
     """One or two words for a state."""
     return str(STATE_WORDS[state])
