@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from django.utils.http import urlencode
 
 from hami_web.access.declared import Declaration, declaration_of
 from hami_web.access.errors import AccessError, IdentityUnavailable, TooManyFailures
-from hami_web.access.identity import caller_of
+from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.network import from_trusted_proxy
-from hami_web.access.refusals import denied_page, plain_refusal
+from hami_web.access.refusals import denied_page, plain_refusal, unseen_page
 from hami_web.access.requests import REQUEST_ID
 
 logger = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class RequestIdentity:
 class Guard:
     """Middleware: no view runs that has not declared what it needs, or whose needs are not met.
 
+    An address that names a namespace is refused to those who do not see it, whatever is there.
     DRF's views are left to DRF, whose answers are problems and no pages.
     """
 
@@ -64,7 +65,7 @@ class Guard:
         return self._get_response(request)
 
     def process_view(
-        self, request: HttpRequest, view: Any, _args: object, _kwargs: object
+        self, request: HttpRequest, view: Any, _args: object, kwargs: Mapping[str, Any]
     ) -> HttpResponseBase | None:
         """None lets the view run."""
         declared = declaration_of(view, str(request.method))
@@ -73,7 +74,10 @@ class Guard:
             return plain_refusal(HTTPStatus.FORBIDDEN, "this address declares no access")
         if declared.verb is None or hasattr(view, "cls"):
             return None
-        return _refusal(request, declared)
+        refusal = _refusal(request, declared)
+        if refusal is None and not visibility_of(request).sees(kwargs.get("namespace", "")):
+            return unseen_page(request)
+        return refusal
 
 
 def _refusal(request: HttpRequest, declared: Declaration) -> HttpResponseBase | None:

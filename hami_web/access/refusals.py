@@ -28,6 +28,13 @@ def denied_page(request: HttpRequest, caller: Caller) -> HttpResponse:
     return render(request, "access/denied.html", context, status=HTTPStatus.FORBIDDEN)
 
 
+def unseen_page(request: HttpRequest) -> HttpResponse:
+    """403 for an address in a namespace that the caller does not see, whether it exists or not."""
+    text = gettext("This namespace is unavailable to you.")
+    context = {"caller": None, "text": text}
+    return render(request, "access/denied.html", context, status=HTTPStatus.FORBIDDEN)
+
+
 def refuse_forged(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  # Django's own words are no help to people
     """403 for a form without its CSRF token."""
     text = gettext("This form was not from here or is too old. Load the page again, then send it.")

@@ -16,9 +16,9 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
+from hami_web.dashboard.history_wording import alert_words, cause_words, kind_words
 from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.seen import seen_map
-from hami_web.dashboard.history_wording import alert_words, cause_words, kind_words
 from hami_web.history.models import Alert, Drift, Reconciliation
 
 logger = logging.getLogger(__name__)

@@ -87,11 +87,11 @@ class Explained:
 @needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """A Pod that waits, runs or is gone; 404 where nothing is known of it or it is not seen."""
+    """A Pod that waits, runs or is gone; 404 where nothing is known of it."""
     shown = seen_map(request)
     sees = visibility_of(request).sees
     full = f"{namespace}/{name}"
-    if shown is None or not sees(namespace):
+    if shown is None:
         return missing(request, f"Pod {full}", shown)
     rows = [row for row in shown.rows.values() if _is_on(row, full)]
     waiting = next((pod for pod in shown.waiting if pod.pod == full), None)

@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from hami_web.dashboard import alert_page, drain_page, fragmentation_page, gpu_page, node_page, pod_page, views, what_if_page
+from hami_web.dashboard import (
+    alert_page,
+    drain_page,
+    fragmentation_page,
+    gpu_page,
+    node_page,
+    pod_page,
+    views,
+    what_if_page,
+)
 
 app_name = "dashboard"
 urlpatterns = [

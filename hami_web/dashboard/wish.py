@@ -9,6 +9,7 @@ from typing import Final
 from hami_web.core import annotations as keys
 from hami_web.core.errors import InvalidField
 from hami_web.core.request import ContainerSpec, PodRequest, parse_pod_request
+from hami_web.dashboard.wording import TIMES
 
 PODS_MAX: Final = 64
 DEVICES_MAX: Final = 64
@@ -18,7 +19,7 @@ ALLOWED: Final = (
 )
 _WISH: Final = re.compile(
     r"(?:(?P<profile>\d+g\.\d+gb(?:[+-][a-z.]+)?)|(?P<amount>\d{1,9})\s*(?P<unit>MiB|Mi|GiB|Gi)?)"
-    r"(?:\s*[x×*]\s*(?P<pods>\d{1,4}))?",
+    r"(?:\s*[x*\u00d7]\s*(?P<pods>\d{1,4}))?",
     re.IGNORECASE,
 )
 _MIB: Final = {"": 1, "mib": 1, "mi": 1, "gib": 1024, "gi": 1024}
@@ -52,7 +53,7 @@ class Wish:
     def words(self) -> str:
         """As it would be typed."""
         what = self.profile or f"{self.memory_mib} MiB"
-        return f"{what} ×{self.pods}" if self.pods > 1 else what
+        return f"{what} {TIMES}{self.pods}" if self.pods > 1 else what
 
 
 def parse_wish(text: str, devices: str = "1") -> Wish:

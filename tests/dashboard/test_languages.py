@@ -16,7 +16,7 @@ from .conftest import GivenMap
 CATALOG = Path(__file__).parents[2] / "hami_web/locale/zh_Hans/LC_MESSAGES"
 # Words that stay English in Chinese text, and units.
 KEPT = {
-    "CI", "GI", "GPU", "HAMi", "MIG", "MiB", "NVIDIA", "Pod", "UUID", "cordon", "gpu", "nvidia",
+    "CI", "drain", "GI", "GPU", "HAMi", "MIG", "MiB", "NVIDIA", "Pod", "UUID", "cordon", "gpu", "nvidia",
     "on", "placement", "profile", "size", "smi", "start", "English",
 }  # fmt: skip
 
