@@ -53,7 +53,9 @@ REASON_WORDS: Final[dict[str, Promise]] = {
     Reason.TYPE_MISMATCH: _("the GPU is of another kind than asked for, or not in MIG mode"),
     Reason.UUID_MISMATCH: _("the Pod excludes this GPU by UUID"),
     Reason.NUMA_MISMATCH: _("the devices are not on one NUMA node"),
-    Reason.INSUFFICIENT_MEMORY: _("too few memory slices are free, or no profile has so much memory"),
+    Reason.INSUFFICIENT_MEMORY: _(
+        "too few memory slices are free, or no profile has so much memory"
+    ),
     Reason.INSUFFICIENT_CORES: _("no profile has enough cores"),
     Reason.TOPOLOGY_INFEASIBLE: _("no legal placement of the profile is free"),
     Reason.INSUFFICIENT_DEVICES: _("fewer devices fit than the Pod asks for"),

@@ -62,7 +62,7 @@ def site(live: GivenMap) -> Iterator[str]:
 def page(browser: Browser, site: str) -> Iterator[Page]:
     context = browser.new_context(base_url=site, locale="en")
     page = context.new_page()
-    page.set_default_timeout(5000)
+    page.set_default_timeout(20_000)
     yield page
     context.close()
 
