@@ -27,7 +27,7 @@ from node_agent import hardware
 from node_agent.bootstrap import Agent
 from node_agent.config import AgentConfig
 from node_agent.nvml import simulated
-from node_agent.nvml.simulated import SimulatedNode
+from node_agent.nvml.simulated import GpuSpec, SimulatedNode
 from tests.node_agent.kubelet import Kubelet
 from tests.node_agent.reserving import NODE, Device, limits_of, reservation_annotations
 
@@ -253,7 +253,7 @@ class Lab:
 
 
 @contextmanager
-def open_lab(*models: str) -> Iterator[Lab]:
+def open_lab(*models: str | GpuSpec) -> Iterator[Lab]:
     """A node with GPUs of these models, a kubelet and an API server; nothing is left behind."""
     folder = Path(tempfile.mkdtemp(prefix="hami-", dir="/tmp"))
     (folder / "plugins").mkdir()
