@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from hami_web.cluster.errors import ClusterError, Conflict, NotFound
 from hami_web.cluster.ports import Cluster
-from hami_web.cluster.views import NodeView, PodView
+from hami_web.cluster.views import NodeView, ObjectMeta, PodView
 from hami_web.core import annotations as keys
 from hami_web.core.errors import MalformedContract
 from hami_web.core.nodelock import NodeLock, decode_lock, encode_lock
@@ -40,6 +40,7 @@ class LockChanges:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._texts: dict[str, str] = {}
+        self._unlocked: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self.closed = False
 
@@ -49,9 +50,10 @@ class LockChanges:
             self.closed = True
             self._condition.notify_all()
 
-    def observe(self, node: str, text: str) -> None:
-        """Note a node's lock annotation, empty for none."""
+    def observe(self, node: str, text: str, resource_version: str = "") -> None:
+        """Note a node's lock annotation, empty for none, and the version that showed it."""
         with self._condition:
+            self._unlocked[node] = "" if text else resource_version
             if self._texts.get(node, "") == text:
                 return
             self._texts[node] = text
@@ -63,6 +65,12 @@ class LockChanges:
         self.observe(node, "")
         with self._condition:
             self._texts.pop(node, None)
+            self._unlocked.pop(node, None)
+
+    def unlocked(self, node: str) -> str:
+        """The resource version at which the watch shows the node without a lock, empty for none."""
+        with self._condition:
+            return self._unlocked.get(node, "")
 
     def held(self) -> dict[str, str]:
         """Lock annotations by node, as the watch showed them last."""
@@ -104,8 +112,15 @@ class NodeLocks:
         A lock that the Pod's name holds already is success. Raises LockBusy, LockUnreadable or
         ClusterError (the node is gone, the API server refuses).
         """
+        tried = ""
         while True:
             version = self._changes.version(node)
+            shown = self._changes.unlocked(node)
+            if shown and shown != tried:
+                # An old version is refused, and then the node is read.
+                tried = shown
+                if self._take(NodeView(ObjectMeta(name=node, resource_version=shown)), pod):
+                    return
             view = self._cluster.get_node(node)
             text = view.annotations.get(keys.NODE_LOCK, "")
             obstacle = self._obstacle(node, text, pod)

@@ -62,7 +62,8 @@ class NodeSink:
 
     def _observe(self, node: NodeView) -> None:
         self._custody.set_node(node)
-        self._locks.observe(node.name, node.annotations.get(keys.NODE_LOCK, ""))
+        text = node.annotations.get(keys.NODE_LOCK, "")
+        self._locks.observe(node.name, text, node.metadata.resource_version)
 
 
 class QuotaSink:

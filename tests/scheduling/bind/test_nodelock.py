@@ -36,13 +36,18 @@ class Cluster:
         self.pods = {(p.metadata.namespace, p.metadata.name): p for p in pods}
         self.fail = []
         self.after_read = []
+        self.node_reads = 0
 
-    def get_node(self, name):
-        view = NodeView(
+    def view(self, name):
+        return NodeView(
             ObjectMeta(
                 name=name, resource_version=str(self.version), annotations=dict(self.annotations)
             )
         )
+
+    def get_node(self, name):
+        self.node_reads += 1
+        view = self.view(name)
         if self.after_read:
             self.after_read.pop(0)()
         return view
@@ -64,7 +69,7 @@ class Cluster:
         self.set(annotations[LOCK])
         if error is not None:
             raise error
-        return self.get_node(node.name)
+        return self.view(node.name)
 
     def set(self, text):
         self.version += 1
@@ -205,6 +210,37 @@ def test_a_waiter_goes_on_as_soon_as_the_lock_is_removed():
     assert time.monotonic() - began < 0.5
     assert cluster.lock == MINE
     timer.join()
+
+
+def test_a_node_that_the_watch_shows_unlocked_is_not_read():
+    cluster = Cluster()
+    changes = LockChanges()
+    changes.observe("n1", "", str(cluster.version))
+    locks(cluster, changes).acquire("n1", pod("mine", node=""), deadline=time.monotonic())
+    assert cluster.lock == MINE
+    assert cluster.node_reads == 0
+
+
+def test_a_node_that_changed_since_the_watch_showed_it_is_read_before_the_next_try():
+    cluster = Cluster()
+    changes = LockChanges()
+    changes.observe("n1", "", str(cluster.version))
+    cluster.set(held_since(1))
+    cluster.pods["team-a", "other"] = pod("other", bind_phase="allocating")
+    with pytest.raises(LockBusy, match="locked by team-a/other"):
+        locks(cluster, changes).acquire("n1", pod("mine", node=""), deadline=time.monotonic() + 0.1)
+    assert cluster.lock == held_since(1)
+
+
+def test_the_watch_shows_no_unlocked_node_once_it_is_locked_or_gone():
+    changes = LockChanges()
+    changes.observe("n1", "", "7")
+    assert changes.unlocked("n1") == "7"
+    changes.observe("n1", held_since(1), "8")
+    assert changes.unlocked("n1") == ""
+    changes.observe("n1", "", "9")
+    changes.forget("n1")
+    assert changes.unlocked("n1") == ""
 
 
 def test_only_the_holders_lock_is_released():
