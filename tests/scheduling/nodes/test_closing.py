@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hami_web.core.policy import SchedulingPolicy
@@ -64,3 +66,45 @@ def test_a_closed_node_stays_closed_when_pods_leave_and_come(state):
     assert state.snapshot().nodes["n1"].closed is Reason.NODE_STALE
     state.remove_pod("job")
     assert state.snapshot().nodes["n1"].closed is Reason.NODE_STALE
+
+
+def test_a_gpu_that_vanishes_with_reservations_closes_its_node_until_it_is_back(state):
+    state.set_node(node("n1", a100s("n1", 2)))
+    answer = choose(state)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    [item] = answer.hold.reservations
+    left = [gpu for gpu in a100s("n1", 2) if gpu.uuid != item.gpu_uuid]
+    state.set_node(node("n1", left))
+    record = state.snapshot().nodes["n1"]
+    assert record.closed is Reason.NODE_DOUBT
+    assert "team-a/pod-job" in record.doubts[0]
+    assert item.gpu_uuid in record.doubts[0]
+    state.set_node(node("n1", a100s("n1", 2)))
+    record = state.snapshot().nodes["n1"]
+    assert (record.closed, record.doubts) == (None, ())
+    assert [claim.pod.uid for claim in record.gpu(item.gpu_uuid).claims] == ["job"]
+
+
+def test_gpus_that_change_their_order_keep_their_reservations(state):
+    first, second = a100s("n1", 2)
+    state.set_node(node("n1", (first, second)))
+    answer = choose(state)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    [item] = answer.hold.reservations
+    swapped = (replace(second, index=0), replace(first, index=1))
+    state.set_node(node("n1", swapped))
+    record = state.snapshot().nodes["n1"]
+    assert record.closed is None
+    assert [len(gpu.claims) for gpu in record.gpus] == [
+        int(gpu.uuid == item.gpu_uuid) for gpu in swapped
+    ]
+
+
+def test_a_deleted_pods_node_that_comes_back_is_free(state):
+    answer = choose(state)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    state.remove_node("n1")
+    state.remove_pod("job")
+    state.set_node(node("n1", a100s("n1", 1)))
+    assert list(state.snapshot().claims()) == []
+    assert isinstance(choose(state, "next"), Held)
