@@ -84,7 +84,7 @@ class SecondKubelet:
         """Start it; the node is there some seconds later."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._write_network()
-        for controller in CGROUPS.iterdir():
+        for controller in _controllers():
             (controller / self._cgroup).mkdir(exist_ok=True)
         script = self._folder / "start"
         script.write_text(self._script())
@@ -103,8 +103,8 @@ class SecondKubelet:
         self._process.stop(signal.SIGKILL)
         self._process = None
         subprocess.run(["ip", "link", "delete", BRIDGE], check=False, capture_output=True)
-        for controller in CGROUPS.iterdir():
-            wait_until("its cgroups are empty", lambda c=controller: self._is_removed(c), 10)
+        for controller in _controllers():
+            wait_until("its cgroups are empty", lambda c=controller: self._is_removed(c), 30)
 
     def restart(self) -> None:
         """Kill it alone; its supervisor, which here is a loop, starts it again."""
@@ -175,6 +175,11 @@ class SecondKubelet:
 
     def _pid_of(self, program: str) -> int:
         return int((self._first / "pid" / program).read_text())
+
+
+def _controllers() -> list[Path]:
+    """Where control groups are made: one tree for each controller, or one for all (version 2)."""
+    return [CGROUPS] if (CGROUPS / "cgroup.controllers").exists() else list(CGROUPS.iterdir())
 
 
 def _processes(program: str) -> list[int]:

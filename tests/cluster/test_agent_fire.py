@@ -137,7 +137,7 @@ def test_kills_of_the_agent_during_a_burst_cost_no_instance_and_share_none(lab: 
         for _number in range(4):
             time.sleep(1.0)  # let the burst get under way; a kill must hit it somewhere
             lab.node.restart_agent()
-        all_run(lab, "burst", 10, 120)
+        all_run(lab, "burst", 10, 240)
     wait_until("all is reclaimed", lambda: not lab.instances(), 60)
 
 
@@ -146,7 +146,7 @@ def test_failing_allocations_end_in_pods_that_run_and_leave_nothing(lab: Lab) ->
     lab.node.hardware.fail("nvmlGpuInstanceCreateComputeInstance", 999, times=2, skip=1)
     try:
         with deployment("unlucky", 3):
-            all_run(lab, "unlucky", 3, 120)
+            all_run(lab, "unlucky", 3, 240)
             failed = of_app("unlucky", "Failed")
             assert failed
             assert all("nvml" in str(pod.status.message) for pod in failed)
