@@ -30,8 +30,8 @@ _LOOK_SECONDS: Final = 0.25
 _BACKOFF_FIRST_SECONDS: Final = 0.25
 _BACKOFF_MOST_SECONDS: Final = 10.0
 _REGISTER_SECONDS: Final = 5.0
-_FOLLOW_SECONDS: Final = 5.0
-"""A kubelet that was registered with, or ended its stream, has so long to follow the offer."""
+_FOLLOW_SECONDS: Final = 15.0
+"""So long a kubelet may take to follow the offer; it gives up dialling a plugin after 10 s."""
 _STOP_SECONDS: Final = 30.0
 _END_STREAMS_SECONDS: Final = 0.02
 _SERVER_THREADS: Final = 8
