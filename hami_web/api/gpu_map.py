@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from hami_web.access.visibility import UNAVAILABLE, Visibility
-from hami_web.inventory.models import Gpu
+from hami_web.inventory.models import Gpu, GpuState
 from hami_web.reservations.models import MigReservation, Phase
 
 FREE: Final = "free"
@@ -41,18 +42,31 @@ class Interval:
     detail: str = ""
 
 
-def intervals(gpu: Gpu, rows: Sequence[MigReservation]) -> list[Interval]:
-    """Everything on a GPU in order of placement, free memory slices included."""
-    found = [
-        Interval(r.start, r.size, r.phase, r.profile, r.namespace, r.pod, r.mig_uuid) for r in rows
-    ]
+def intervals(
+    gpu: Gpu | GpuState, rows: Sequence[MigReservation], moment: datetime | None = None
+) -> list[Interval]:
+    """Everything on a GPU in order of placement, free memory slices included.
+
+    With a moment the rows are of then, and their phases too.
+    """
+    found = [_interval(row, moment) for row in rows]
     taken = {place for row in found for place in range(row.start, row.start + row.size)}
-    for item in gpu.blocked.all():
+    blocked = gpu.blocked if isinstance(gpu, GpuState) else gpu.blocked.all()
+    for item in blocked:
         if not taken & set(range(item.start, item.end)):
             found.append(Interval(item.start, item.size, BLOCKED, detail=item.reason))
             taken |= set(range(item.start, item.end))
     found.extend(Interval(i, 1, FREE) for i in range(gpu.memory_slices) if i not in taken)
     return sorted(found, key=lambda item: (item.start, item.size, item.pod))
+
+
+def _interval(row: MigReservation, moment: datetime | None) -> Interval:
+    state, detail = row.phase, row.mig_uuid
+    if moment is not None:
+        state = str(getattr(row, "phase_then", row.phase))
+        was_realized = row.realized_at is not None and row.realized_at <= moment
+        detail = row.mig_uuid if was_realized else ""
+    return Interval(row.start, row.size, state, row.profile, row.namespace, row.pod, detail)
 
 
 def masked(item: Interval, seen: Visibility) -> Interval:
@@ -64,7 +78,7 @@ def masked(item: Interval, seen: Visibility) -> Interval:
     return Interval(item.start, item.size, BLOCKED if item.state == BLOCKED else UNAVAILABLE)
 
 
-def draw(gpu: Gpu, found: Sequence[Interval]) -> str:
+def draw(gpu: Gpu | GpuState, model: str, found: Sequence[Interval]) -> str:
     """SVG; overlapping intervals are drawn in rows below each other."""
     rows: list[int] = []
     parts: list[str] = []
@@ -73,7 +87,7 @@ def draw(gpu: Gpu, found: Sequence[Interval]) -> str:
         rows[row : row + 1] = [item.start + item.size]
         parts.append(_box(item, row))
     width, height = gpu.memory_slices * WIDTH, max(len(rows), 1) * HEIGHT
-    title = escape(f"{gpu.node.name} GPU {gpu.index} {gpu.model}")
+    title = escape(f"{gpu.node.name} GPU {gpu.index} {model}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}"><title>{title}</title>{"".join(parts)}</svg>\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
@@ -21,6 +22,7 @@ from hami_web.api.parameters import (
     apply_filters,
     apply_ordering,
     check_known,
+    parse_moment,
     parse_whole,
 )
 from hami_web.api.problems import InvalidParameter
@@ -40,6 +42,11 @@ class ListView(Governed, GenericAPIView[Any]):
     filters: ClassVar[tuple[Filter, ...]] = ()
     ordering: ClassVar[tuple[str, ...]] = ()
 
+    def moment(self) -> datetime | None:
+        """The instant that the caller asks about by ``at``, None for now."""
+        text = self.request.query_params.get("at") if hasattr(self, "request") else None
+        return None if text is None else parse_moment("at", text)
+
     def rows(self) -> QuerySet[Any]:
         """All rows in their usual order, with what the serializer reads already joined."""
         raise NotImplementedError
@@ -55,7 +62,7 @@ class ListView(Governed, GenericAPIView[Any]):
         names = wanted_fields(field_names(type(serializer)), request)
         page = list(rows[offset : offset + limit + 1])
         found = read_rows(page[:limit], serializer, names)
-        more = _next_url(request, offset + limit) if len(page) > limit else None
+        more = next_url(request, offset + limit) if len(page) > limit else None
         return Response({"next": more, "results": found})
 
     def _visible(self) -> QuerySet[Any]:
@@ -81,7 +88,8 @@ def wanted_fields(known: Sequence[str], request: Request) -> Sequence[str]:
     return [name for name in known if name in wanted]
 
 
-def _next_url(request: Request, offset: int) -> str:
+def next_url(request: Request, offset: int) -> str:
+    """Where the page that begins at an offset is."""
     query = request.query_params.copy()
     query["offset"] = str(offset)
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

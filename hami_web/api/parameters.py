@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from hami_web.api.problems import InvalidParameter
@@ -21,6 +22,11 @@ IN_MAX = 100
 NUMBER_MAX = 2**31 - 1
 MOMENT = "an ISO 8601 time with zone, as 2026-01-31T12:00:00Z"
 TEXT = f"1…{TEXT_MAX} characters, none of them NUL"
+RANGE_DAYS_MAX = 366
+RANGE = (
+    OpenApiParameter("from", str, required=True, description=MOMENT),
+    OpenApiParameter("to", str, description=f"{MOMENT}; default now"),
+)
 COMMON = ("limit", "offset", "ordering", "fields", "format")
 
 
@@ -160,6 +166,17 @@ def parse_moment(field: str, text: str) -> datetime:
     return moment
 
 
+def parse_range(request: Request) -> tuple[datetime, datetime]:
+    """``from`` and ``to``, by default now; at most 366 days."""
+    start = parse_moment("from", request.query_params.get("from", ""))
+    text = request.query_params.get("to")
+    end = datetime.now(UTC) if text is None else parse_moment("to", text)
+    if not timedelta(0) < end - start <= timedelta(days=RANGE_DAYS_MAX):
+        shown = text or end.isoformat()
+        raise InvalidParameter("to", shown, f"after from, at most {RANGE_DAYS_MAX} days")
+    return start, end
+
+
 def parse_whole(request: Request, field: str, default: int, *, least: int, most: int) -> int:
     """A whole number in ``least … most``."""
     text = request.query_params.get(field, str(default))
@@ -197,3 +214,7 @@ def apply_ordering(rows: QuerySet[M], request: Request, allowed: Sequence[str]) 
         if field.removeprefix("-") not in allowed:
             raise InvalidParameter("ordering", text, f"{', '.join(allowed)}, with - for descending")
     return rows.order_by(*fields, "pk")
+
+
+AT = Filter("at", parse_moment, lambda rows, _moment: rows, MOMENT)
+"""An instant of the past; the view's ``rows`` are of then already."""

@@ -8,6 +8,7 @@ from hami_web.api.documents import SwaggerPage
 from hami_web.api.views import (
     alerts,
     audit,
+    changes,
     corrections,
     decisions,
     details,
@@ -42,6 +43,7 @@ urlpatterns = [
     path("v1/fragmentation", measures.FragmentationNow.as_view()),
     path("v1/what-if", planning.WhatIf.as_view()),
     path("v1/drain-plan", planning.DrainPlan.as_view()),
+    path("v1/changes", changes.Changes.as_view()),
     path("v1/usage", usage.UsageHours.as_view()),
     path("v1/worker", worker.Worker.as_view()),
     path("v1/alerts", alerts.Alerts.as_view()),

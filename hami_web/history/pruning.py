@@ -14,7 +14,14 @@ from hami_web.history.models import (
     Refusal,
     Sample,
 )
-from hami_web.inventory.models import Gpu, Node, ProfileSet
+from hami_web.inventory.models import (
+    BlockedState,
+    Gpu,
+    GpuState,
+    Node,
+    NodeState,
+    ProfileSet,
+)
 from hami_web.inventory.writing import writing
 from hami_web.reservations.models import MigReservation, ReservationDoubt
 
@@ -33,9 +40,12 @@ def prune(before: datetime) -> int:
         Refusal.objects.filter(last_at__lt=before),
         Alert.objects.filter(resolved_at__lt=before),
         Reconciliation.objects.filter(began_at__lt=before),
+        NodeState.objects.filter(ended_at__lt=before),
+        GpuState.objects.filter(ended_at__lt=before),
+        BlockedState.objects.filter(ended_at__lt=before),
         Gpu.objects.filter(gone_at__lt=before),
-        Node.objects.filter(gone_at__lt=before, gpus=None),
-        ProfileSet.objects.filter(gpus=None),
+        Node.objects.filter(gone_at__lt=before, gpus=None, gpu_states=None),
+        ProfileSet.objects.filter(gpus=None, gpu_states=None),
     )
     return sum(_delete(rows) for rows in old)
 

@@ -16,6 +16,7 @@ from hami_web.inventory.observed import (
     storable,
 )
 from hami_web.inventory.profile_sets import profile_sets
+from hami_web.inventory.states import settle_states
 from hami_web.inventory.writing import writing
 
 REASON_MAX = 500
@@ -41,6 +42,8 @@ def mirror_nodes(
             homeless = Gpu.objects.filter(LIVE, node__gone_at__isnull=False)
             pass_.gpus_gone(list(homeless))
         _mirror_gpus(pass_, accepted)
+        if complete or pass_.differences:
+            settle_states(None if complete else names, at=seen_at)
         return pass_.differences
 
 
@@ -48,7 +51,10 @@ def forget_nodes(names: Iterable[str], *, seen_at: datetime, now: datetime) -> l
     """Close the rows of nodes that were deleted, and of their GPUs."""
     with writing():
         pass_ = _Pass(seen_at, now)
-        pass_.nodes_gone(list(Node.objects.filter(LIVE, name__in=list(names))))
+        ended = list(names)
+        pass_.nodes_gone(list(Node.objects.filter(LIVE, name__in=ended)))
+        if pass_.differences:
+            settle_states(ended, at=seen_at)
         return pass_.differences
 
 

@@ -6,6 +6,8 @@ overwrites it. What is gone stays as a row with ``gone_at``, since history refer
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -118,6 +120,118 @@ class BlockedInterval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.start}:{self.size}"
+
+    @property
+    def end(self) -> int:
+        """First memory slice after the interval."""
+        return self.start + self.size
+
+
+class StateInterval(models.Model):
+    """What something was from one moment to another; open while it is so.
+
+    ``change`` says what was other before, ``appeared`` for what was not there. ``is_last`` marks
+    the end of what is gone.
+    """
+
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    change = models.CharField(max_length=500)
+    is_last = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+
+class NodeState(StateInterval):
+    """A node as it was; see :class:`Node`."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="states")
+    closed = models.CharField(max_length=KEY_MAX, blank=True)
+    doubts = models.JSONField(default=list)
+    unschedulable = models.BooleanField()
+    other_owner = models.CharField(max_length=KEY_MAX * 2, blank=True)
+
+    class Meta:
+        ordering = ["node__name", "began_at", "id"]
+        indexes = [
+            models.Index(fields=["began_at"], name="node_state_by_start"),
+            models.Index(fields=["ended_at"], name="node_state_by_end"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node"], condition=Q(ended_at__isnull=True), name="node_state_open_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.change}"
+
+
+class GpuState(StateInterval):
+    """A GPU as it was; see :class:`Gpu`."""
+
+    gpu = models.ForeignKey(Gpu, models.CASCADE, related_name="states")
+    node = models.ForeignKey(Node, models.CASCADE, related_name="gpu_states")
+    index = models.PositiveBigIntegerField()
+    mode = models.CharField(max_length=KEY_MAX, blank=True)
+    healthy = models.BooleanField()
+    cordoned = models.BooleanField()
+    closed = models.CharField(max_length=KEY_MAX, blank=True)
+    memory_slices = models.PositiveSmallIntegerField()
+    profile_set = models.ForeignKey(ProfileSet, models.PROTECT, related_name="gpu_states")
+
+    class Meta:
+        ordering = ["node__name", "index", "gpu__uuid", "began_at", "id"]
+        indexes = [
+            models.Index(fields=["began_at"], name="gpu_state_by_start"),
+            models.Index(fields=["ended_at"], name="gpu_state_by_end"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gpu"], condition=Q(ended_at__isnull=True), name="gpu_state_open_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gpu_id} {self.change}"
+
+    @property
+    def blocked(self) -> list[BlockedState]:
+        """What was blocked then, for rows of ``selectors.gpus_at``, which have read it."""
+        then: list[BlockedState] = self.gpu.blocked_then  # type: ignore[attr-defined]  # prefetched
+        return then
+
+
+class BlockedState(StateInterval):
+    """Memory slices as they were blocked; see :class:`BlockedInterval`."""
+
+    gpu = models.ForeignKey(Gpu, models.CASCADE, related_name="blocked_states")
+    start = models.PositiveSmallIntegerField()
+    size = models.PositiveSmallIntegerField()
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["gpu_id", "start", "size", "began_at", "id"]
+        indexes = [
+            models.Index(fields=["began_at"], name="blocked_state_by_start"),
+            models.Index(fields=["ended_at"], name="blocked_state_by_end"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gpu", "start", "size"],
+                condition=Q(ended_at__isnull=True),
+                name="blocked_state_open_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.gpu_id} {self.start}:{self.size} {self.change}"
+
+    @property
+    def since(self) -> datetime:
+        """When this began, as of a :class:`BlockedInterval`."""
+        return self.began_at
 
     @property
     def end(self) -> int:

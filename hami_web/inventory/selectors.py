@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.placement import Placement
-from hami_web.inventory.models import LIVE, Gpu, Profile
+from hami_web.inventory.models import LIVE, BlockedState, Gpu, GpuState, NodeState, Profile
 
 _CHUNK = 500
 _LISTED = [field.attname for field in Gpu._meta.concrete_fields]  # noqa: SLF001  # Django's documented name
@@ -39,6 +40,29 @@ def live_gpus() -> QuerySet[Gpu]:
     """GPUs that the cluster has, with node, profiles and blocked intervals: three queries."""
     rows = Gpu.objects.filter(LIVE).select_related("node", "profile_set")
     return rows.prefetch_related("profile_set__profiles", "blocked")
+
+
+def nodes_at(moment: datetime) -> QuerySet[NodeState]:
+    """Nodes as they were at a moment, with ``name`` and ``changed_at``: one query."""
+    rows = NodeState.objects.filter(_open_at(moment))
+    return rows.annotate(name=F("node__name"), changed_at=F("began_at")).order_by("name")
+
+
+def gpus_at(moment: datetime) -> QuerySet[GpuState]:
+    """GPUs as they were at a moment, with node and ``blocked``, which is a list: two queries."""
+    rows = GpuState.objects.filter(_open_at(moment)).select_related("gpu", "node")
+    facts = {name: F(f"gpu__{name}") for name in ("uuid", "model", "memory_mib", "numa")}
+    blocked = Prefetch(
+        "gpu__blocked_states",
+        BlockedState.objects.filter(_open_at(moment)),
+        to_attr="blocked_then",
+    )
+    rows = rows.annotate(changed_at=F("began_at"), **facts)
+    return rows.prefetch_related(blocked)
+
+
+def _open_at(moment: datetime) -> Q:
+    return Q(began_at__lte=moment) & (Q(ended_at__isnull=True) | Q(ended_at__gt=moment))
 
 
 def to_profile(profile: Profile) -> ProfileCapability:

@@ -85,6 +85,10 @@ class MigReservation(models.Model):
             models.Index(fields=["namespace", "-reserved_at"], name="reservation_by_namespace"),
             models.Index(fields=["pod_uid"], name="reservation_by_pod"),
             models.Index(fields=["released_at"], name="reservation_by_end"),
+            models.Index(fields=["held_at"], name="reservation_by_hold"),
+            models.Index(fields=["realized_at"], name="reservation_by_realizing"),
+            models.Index(fields=["started_at"], name="reservation_by_running"),
+            models.Index(fields=["terminating_at"], name="reservation_by_deletion"),
             models.Index(fields=["gpu_uuid"], condition=LIVE, name="reservation_live"),
         ]
         constraints = [

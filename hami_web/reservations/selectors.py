@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Case, CharField, Q, QuerySet, Value, When
 
-from hami_web.reservations.models import LIVE, MigReservation
+from hami_web.reservations.models import LIVE, NEVER_BOUND, MigReservation, Phase
 
 
 def live_by_gpu() -> dict[str, list[MigReservation]]:
@@ -16,6 +16,21 @@ def live_by_gpu() -> dict[str, list[MigReservation]]:
     for row in MigReservation.objects.filter(LIVE).order_by("gpu_uuid", "start", "id"):
         found[row.gpu_uuid].append(row)
     return dict(found)
+
+
+def as_of(rows: QuerySet[MigReservation], moment: datetime) -> QuerySet[MigReservation]:
+    """Those that were there at a moment, each with ``phase_then``.
+
+    That reservations overlapped is not remembered: what was in conflict then is not told.
+    """
+    then = Case(
+        When(terminating_at__lte=moment, then=Value(Phase.TERMINATING.value)),
+        When(realized_at__lte=moment, then=Value(Phase.REALIZED.value)),
+        When(phase__in=NEVER_BOUND, then=Value(Phase.HELD.value)),
+        default=Value(Phase.RESERVED.value),
+        output_field=CharField(),
+    )
+    return rows.filter(there_at(moment)).annotate(phase_then=then)
 
 
 def there_at(moment: datetime) -> Q:

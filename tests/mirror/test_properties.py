@@ -51,6 +51,8 @@ NODE_DAMAGE = {
     "nodes gone": lambda: inventory.Node.objects.update(gone_at=moment(5)),
     "nodes invented": lambda: inventory.Node.objects.create(name="zz", changed_at=moment(5)),
     "blocked intervals deleted": lambda: inventory.BlockedInterval.objects.all().delete(),
+    "histories changed": lambda: inventory.GpuState.objects.update(cordoned=True, index=99),
+    "histories ended": lambda: inventory.NodeState.objects.update(ended_at=moment(9)),
     "nothing": lambda: None,
 }
 
@@ -81,6 +83,21 @@ def check_reservations(listed) -> None:
         assert (row.phase == Phase.CONFLICTED) == (max(taken) > 1)
 
 
+def check_states() -> None:
+    """What is open in the history of nodes is what is there now."""
+    live = inventory.Node.objects.filter(inventory.LIVE).values_list("id", "closed")
+    states = inventory.NodeState.objects.filter(ended_at=None)
+    assert set(states.values_list("node_id", "closed")) == set(live)
+    facts = ("node_id", "index", "healthy", "cordoned", "closed", "profile_set_id")
+    gpus = inventory.Gpu.objects.filter(inventory.LIVE).values_list("id", *facts)
+    states = inventory.GpuState.objects.filter(ended_at=None)
+    assert set(states.values_list("gpu_id", *facts)) == set(gpus)
+    places = ("gpu_id", "start", "size", "reason")
+    states = inventory.BlockedState.objects.filter(ended_at=None)
+    blocked = inventory.BlockedInterval.objects.values_list(*places)
+    assert set(states.values_list(*places)) == set(blocked)
+
+
 @given(
     st.lists(observed_nodes(), max_size=3), st.sampled_from(sorted(NODE_DAMAGE)), observed_nodes()
 )
@@ -91,5 +108,6 @@ def test_nodes_and_gpus_equal_the_list(earlier, damage, listed) -> None:
         NODE_DAMAGE[damage]()
         mirror_nodes(listed, seen_at=moment(20), now=moment(20), complete=True)
         assert rows_of_nodes() == facts_of_nodes(listed)
+        check_states()
         assert mirror_nodes(listed, seen_at=moment(21), now=moment(21), complete=True) == []
         transaction.set_rollback(True)

@@ -130,3 +130,25 @@ class VitalSerializer(serializers.Serializer[Any]):
     part = serializers.CharField()
     at = serializers.DateTimeField(allow_null=True)
     silent = serializers.BooleanField()
+
+
+class ChangeSerializer(Hiding, serializers.Serializer[Any]):
+    """One change; fields that do not belong to its entity are empty or null."""
+
+    hidden = ("detail",)
+
+    def hides(self, instance: Any) -> bool:
+        """Why memory slices are blocked is the agent's text."""
+        return bool(instance.entity == "blocked")
+
+    at = serializers.DateTimeField()
+    entity = serializers.CharField()
+    change = serializers.CharField()
+    namespace = serializers.CharField()
+    pod = serializers.CharField()
+    node = serializers.CharField()
+    gpu_uuid = serializers.CharField()
+    profile = serializers.CharField()
+    start = serializers.IntegerField(allow_null=True)
+    size = serializers.IntegerField(allow_null=True)
+    detail = serializers.CharField()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -9,7 +10,7 @@ from rest_framework import serializers
 
 from hami_web.api.rows import field_names, read_rows
 from hami_web.api.serializers.hiding import Hiding
-from hami_web.inventory.models import BlockedInterval, Gpu, Node, Profile
+from hami_web.inventory.models import BlockedInterval, BlockedState, Gpu, GpuState, Node, Profile
 from hami_web.inventory.selectors import profile_names
 
 
@@ -50,23 +51,27 @@ class GpuSerializer(serializers.ModelSerializer[Gpu]):
             *("healthy", "cordoned", "closed", "profiles", "blocked", "changed_at"),
         )
 
-    def get_profiles(self, gpu: Gpu) -> list[str]:
+    def get_profiles(self, gpu: Gpu | GpuState) -> list[str]:
         """Names of the profiles, smallest first."""
         if self._profiles is None:
             self._profiles = profile_names()
         return self._profiles.get(gpu.profile_set_id, [])
 
     @extend_schema_field(BlockedSerializer(many=True))
-    def get_blocked(self, gpu: Gpu) -> list[dict[str, Any]]:
+    def get_blocked(self, gpu: Gpu | GpuState) -> list[dict[str, Any]]:
         """Blocked intervals, read for all GPUs at once: there are few."""
+        if isinstance(gpu, GpuState):
+            return self._shown(gpu.blocked)
         if self._blocked is None:
             rows = list(BlockedInterval.objects.all())
-            names = field_names(BlockedSerializer)
-            shown = read_rows(rows, BlockedSerializer(context=self.context), names)
             self._blocked = {}
-            for row, item in zip(rows, shown, strict=True):
+            for row, item in zip(rows, self._shown(rows), strict=True):
                 self._blocked.setdefault(row.gpu_id, []).append(item)
         return self._blocked.get(gpu.pk, [])
+
+    def _shown(self, rows: Iterable[BlockedInterval | BlockedState]) -> list[dict[str, Any]]:
+        serializer = BlockedSerializer(context=self.context)
+        return read_rows(rows, serializer, field_names(BlockedSerializer))
 
 
 class ProfileSerializer(serializers.ModelSerializer[Profile]):

@@ -12,6 +12,7 @@ from hami_web.reservations.models import MigReservation
 class ReservationSerializer(serializers.ModelSerializer[MigReservation]):
     """A reservation with the time of each step, and how many seconds the steps took."""
 
+    phase = serializers.SerializerMethodField()
     hold_s = serializers.FloatField(source="steps_s.hold_s", allow_null=True)
     realize_s = serializers.FloatField(source="steps_s.realize_s", allow_null=True)
     start_s = serializers.FloatField(source="steps_s.start_s", allow_null=True)
@@ -29,6 +30,10 @@ class ReservationSerializer(serializers.ModelSerializer[MigReservation]):
             *("terminating_at", "released_at"),
             *("hold_s", "realize_s", "start_s", "terminate_s", "life_s"),
         )
+
+    def get_phase(self, row: MigReservation) -> str:
+        """Of now, or of the moment asked about."""
+        return str(getattr(row, "phase_then", row.phase))
 
 
 class UsageSerializer(serializers.Serializer[Any]):

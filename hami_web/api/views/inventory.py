@@ -5,22 +5,23 @@ from __future__ import annotations
 from django.db.models import Count, Q, QuerySet
 
 from hami_web.api.listing import ListView
-from hami_web.api.parameters import by_flag, by_search, by_size, by_text
+from hami_web.api.parameters import AT, by_flag, by_search, by_size, by_text
 from hami_web.api.serializers import inventory as shapes
-from hami_web.inventory.models import LIVE, Gpu, Node, Profile
-from hami_web.inventory.selectors import listed_gpus
+from hami_web.inventory.models import LIVE, Gpu, GpuState, Node, NodeState, Profile
+from hami_web.inventory.selectors import gpus_at, listed_gpus, nodes_at
 
 
 class Nodes(ListView):
     """Nodes that publish GPUs."""
 
     serializer_class = shapes.NodeSerializer
-    filters = (*by_text("name"), *by_text("closed"), by_search("name"))
+    filters = (*by_text("name"), *by_text("closed"), by_search("name"), AT)
     ordering = ("name", "changed_at")
 
-    def rows(self) -> QuerySet[Node]:
-        """Live ones by name."""
-        return Node.objects.filter(LIVE)
+    def rows(self) -> QuerySet[Node] | QuerySet[NodeState]:
+        """Live ones by name, or those of the moment asked about."""
+        moment = self.moment()
+        return Node.objects.filter(LIVE) if moment is None else nodes_at(moment)
 
 
 class Gpus(ListView):
@@ -36,12 +37,14 @@ class Gpus(ListView):
         by_flag("cordoned", lambda rows, value: rows.filter(cordoned=value)),
         *by_size("memory_mib"),
         by_search("uuid", "node__name", "model"),
+        AT,
     )
     ordering = ("uuid", "index", "model", "memory_mib")
 
-    def rows(self) -> QuerySet[Gpu]:
-        """Live ones by node and index."""
-        return listed_gpus()
+    def rows(self) -> QuerySet[Gpu] | QuerySet[GpuState]:
+        """Live ones by node and index, or those of the moment asked about."""
+        moment = self.moment()
+        return listed_gpus() if moment is None else gpus_at(moment)
 
 
 class Profiles(ListView):

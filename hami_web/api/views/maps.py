@@ -13,10 +13,11 @@ from rest_framework.views import APIView
 from hami_web.access.visibility import Visibility
 from hami_web.api.governed import Governed
 from hami_web.api.gpu_map import Interval, draw, intervals, masked
-from hami_web.api.parameters import check_known
-from hami_web.inventory.models import Gpu
-from hami_web.inventory.selectors import live_gpus
+from hami_web.api.parameters import check_known, parse_moment
+from hami_web.inventory.models import Gpu, GpuState
+from hami_web.inventory.selectors import gpus_at, live_gpus
 from hami_web.reservations.models import MigReservation
+from hami_web.reservations.selectors import as_of
 
 
 class GpuMap(Governed, APIView):
@@ -25,10 +26,10 @@ class GpuMap(Governed, APIView):
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, uuid: str) -> Response:
         """As JSON."""
-        check_known(request, ("format",))
-        gpu, found = _map_of(uuid, self.visibility)
+        check_known(request, ("format", "at"))
+        gpu, found = _map_of(uuid, request, self.visibility)
         body = {
-            "uuid": gpu.uuid,
+            "uuid": uuid,
             "node": gpu.node.name,
             "memory_slices": gpu.memory_slices,
             "intervals": [{name: getattr(item, name) for name in item.__slots__} for item in found],
@@ -42,12 +43,23 @@ class GpuDrawing(Governed, APIView):
     @extend_schema(responses={(200, "image/svg+xml"): OpenApiTypes.STR})
     def get(self, request: Request, uuid: str) -> HttpResponse:
         """As SVG."""
-        check_known(request, ())
-        gpu, found = _map_of(uuid, self.visibility)
-        return HttpResponse(draw(gpu, found), content_type="image/svg+xml")
+        check_known(request, ("at",))
+        gpu, found = _map_of(uuid, request, self.visibility)
+        model = gpu.gpu.model if isinstance(gpu, GpuState) else gpu.model
+        return HttpResponse(draw(gpu, model, found), content_type="image/svg+xml")
 
 
-def _map_of(uuid: str, seen: Visibility) -> tuple[Gpu, list[Interval]]:
-    gpu = get_object_or_404(live_gpus(), uuid=uuid)
-    rows = MigReservation.objects.filter(released_at=None, gpu_uuid=uuid).order_by("start", "id")
-    return gpu, [masked(item, seen) for item in intervals(gpu, list(rows))]
+def _map_of(uuid: str, request: Request, seen: Visibility) -> tuple[Gpu | GpuState, list[Interval]]:
+    """The GPU now, or as of ``at``."""
+    rows = MigReservation.objects.filter(gpu_uuid=uuid).order_by("start", "id")
+    text = request.query_params.get("at")
+    gpu: Gpu | GpuState
+    if text is None:
+        moment = None
+        gpu = get_object_or_404(live_gpus(), uuid=uuid)
+        rows = rows.filter(released_at=None)
+    else:
+        moment = parse_moment("at", text)
+        gpu = get_object_or_404(gpus_at(moment), uuid=uuid)
+        rows = as_of(rows, moment)
+    return gpu, [masked(item, seen) for item in intervals(gpu, list(rows), moment)]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hami_web.api.governed import Governed
-from hami_web.api.parameters import MOMENT, check_known, parse_moment
-from hami_web.api.problems import InvalidParameter
+from hami_web.api.parameters import RANGE, check_known, parse_range
 from hami_web.api.serializers import reservations as shapes
 from hami_web.reservations.usage import usage_between
-
-USAGE_DAYS_MAX = 366
 
 
 class UsageHours(Governed, GenericAPIView[Any]):
@@ -24,21 +20,11 @@ class UsageHours(Governed, GenericAPIView[Any]):
 
     serializer_class = shapes.UsageSerializer
 
-    @extend_schema(
-        parameters=[
-            OpenApiParameter("from", str, required=True, description=MOMENT),
-            OpenApiParameter("to", str, description=f"{MOMENT}; default now"),
-        ]
-    )
+    @extend_schema(parameters=[*RANGE])
     def get(self, request: Request) -> Response:
         """One row for each namespace and profile."""
         check_known(request, ("from", "to", "format"))
-        start = parse_moment("from", request.query_params.get("from", ""))
-        text = request.query_params.get("to")
-        end = datetime.now(UTC) if text is None else parse_moment("to", text)
-        if not timedelta(0) < end - start <= timedelta(days=USAGE_DAYS_MAX):
-            shown = text or end.isoformat()
-            raise InvalidParameter("to", shown, f"after from, at most {USAGE_DAYS_MAX} days")
+        start, end = parse_range(request)
         found = usage_between(start, end)
         seen = self.visibility.among(row.namespace for row in found)
         found = [row for row in found if row.namespace in seen]
