@@ -19,12 +19,12 @@ _STATES: Final = {
     Phase.TERMINATING: CellState.TERMINATING,
     Phase.CONFLICTED: CellState.CONFLICTED,
 }
-_NODE_NOTES: Final = {
+NODE_NOTES: Final = {
     Reason.NODE_STALE: "stale",
     Reason.NODE_UNREGISTERED: "unregistered",
     Reason.NODE_DOUBT: "doubt",
 }
-_GPU_NOTES: Final = {
+GPU_NOTES: Final = {
     Reason.NOT_HEALTHY: "unhealthy",
     Reason.CORDONED: "cordoned",
     Reason.CONFLICT: "conflict",
@@ -45,7 +45,7 @@ def _concerns(record: NodeRecord) -> bool:
 
 
 def _node(record: NodeRecord) -> NodeBlock:
-    notes = [_NODE_NOTES.get(record.closed, str(record.closed))] if record.closed else []
+    notes = [NODE_NOTES.get(record.closed, str(record.closed))] if record.closed else []
     if record.unschedulable:
         notes.append("unschedulable")
     # What cannot be read is told word for word: it names the Pod or the field.
@@ -68,7 +68,7 @@ def _row(node: str, record: GpuRecord) -> GpuRow:
         grid=gpu.grid,
         cells=cover_grid(cells, gpu.grid),
         fits=() if refusal else _fits(record),
-        notes=(_GPU_NOTES.get(refusal, str(refusal)),) if refusal else (),
+        notes=(GPU_NOTES.get(refusal, str(refusal)),) if refusal else (),
     )
 
 

@@ -67,6 +67,32 @@ KINDS: Final[dict[str, Promise]] = {
 }
 
 
+CHANGES: Final[dict[str, Promise]] = {
+    "reservation held": _("a place was held"),
+    "reservation reserved": _("a reservation began"),
+    "reservation realized": _("the instance was made"),
+    "reservation started": _("the container began to run"),
+    "reservation terminating": _("the Pod began to end"),
+    "reservation released": _("the placement became free"),
+    "reservation lapsed": _("a hold ended without a Pod"),
+    "node appeared": _("a node appeared"),
+    "node changed": _("a node changed"),
+    "node gone": _("a node is gone"),
+    "gpu appeared": _("a GPU appeared"),
+    "gpu changed": _("a GPU changed"),
+    "gpu gone": _("a GPU is gone"),
+    "blocked appeared": _("memory slices were blocked"),
+    "blocked changed": _("the reason of a block changed"),
+    "blocked gone": _("memory slices are no longer blocked"),
+}
+
+
+def change_words(entity: str, change: str) -> str:
+    """What happened, in words; an unknown change is shown as it is."""
+    code = f"{entity} {change}"
+    return str(CHANGES.get(code, code))
+
+
 def alert_words(code: str) -> tuple[str, str]:
     """What an alert means, and what helps; an unknown code is shown as it is."""
     title, mend = ALERTS.get(code, (code, ""))

@@ -15,6 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from hami_web.access.identity import caller_of
+from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.freshness import Freshness
@@ -62,7 +63,11 @@ def respond(
         "freshness": freshness,
         "age_s": seconds(freshness),
         "version": current.version if current else 0,
-        "caller": caller_of(request),
+        "caller": (caller := caller_of(request)),
+        "may": {
+            "cordon": caller is not None and caller.may(Verb.CORDON),
+            "acknowledge": caller is not None and caller.may(Verb.ACKNOWLEDGE),
+        },
     }
     fragment = request.headers.get(FRAGMENT) == "content"
     response = render(

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from hami_web.dashboard import (
+    actions,
     alert_page,
     drain_page,
     fragmentation_page,
@@ -24,6 +25,9 @@ urlpatterns = [
     path("nodes/<str:name>", node_page.page, name="node-page"),
     path("gpus/<str:uuid>", gpu_page.page, name="gpu-page"),
     path("pods/<str:namespace>/<str:name>", pod_page.page, name="pod-page"),
+    path("gpus/<str:uuid>/cordon", actions.cordon, name="cordon"),
+    path("gpus/<str:uuid>/uncordon", actions.uncordon, name="uncordon"),
+    path("alerts/<int:pk>/acknowledge", actions.acknowledge, name="acknowledge"),
     path("fragments/summary", views.summary, name="summary"),
     path("fragments/gpus/<str:uuid>", views.gpu, name="gpu"),
     path("events", views.events, name="events"),

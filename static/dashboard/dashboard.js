@@ -78,6 +78,7 @@ async function refreshSummary() {
 async function apply(change) {
   const gpus = change.changed.filter((name) => name.startsWith("GPU-"));
   const whole = change.changed.includes("*") || body.dataset.refresh !== "gpus";
+  if (body.dataset.refresh === "never") { version = change.version; return; }
   if (whole && change.changed.length) await refreshContent();
   else if (change.changed.length) await Promise.all([...gpus.map(refreshGpu), refreshSummary()]);
   version = change.version;
@@ -115,6 +116,7 @@ function listen() {
 function startPolling() {
   if (poller) return;
   showLink("polling");
+  if (body.dataset.refresh === "never") return;
   poller = setInterval(() => refreshContent().catch(() => showLink("lost")), POLL_MS);
 }
 
@@ -166,7 +168,7 @@ document.addEventListener("click", async (event) => {
 });
 offerCopying();
 const controls = document.getElementById("controls");
-controls?.addEventListener("change", (event) => { if (event.target.matches("select")) controls.requestSubmit(); });
+controls?.addEventListener("change", (event) => { if (event.target.matches("select, .slider")) controls.requestSubmit(); });
 
 setInterval(showAge, 1000);
 listen();

@@ -104,8 +104,19 @@ def test_what_is_open_to_everyone_is_listed_here() -> None:
 def test_reading_needs_no_more_than_a_viewer_except_for_the_audit_log_and_people() -> None:
     for route, method in CALLS:
         declared = declaration_of(ADDRESSES[route], method)
-        if method == "GET" and "audit" not in route and "tokens" not in route:
+        changes = declared.verb in (Verb.CORDON, Verb.ACKNOWLEDGE, Verb.CHECK)
+        if method == "GET" and not changes and "audit" not in route and "tokens" not in route:
             assert declared.verb is Verb.READ or Role.VIEWER.may(declared.verb), route
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_ready")
+def test_nothing_is_changed_by_a_get() -> None:
+    admin = caller_of_role(Role.ADMIN, "*")
+    for route, method in CALLS:
+        declared = declaration_of(ADDRESSES[route], method)
+        if method == "GET" and declared.verb in (Verb.CORDON, Verb.ACKNOWLEDGE, Verb.CHECK):
+            assert admin.get(concrete(route)).status_code == 405, route
 
 
 def test_no_view_of_the_api_has_permissions_of_its_own() -> None:

@@ -10,8 +10,8 @@ from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 
-from hami_web.api import cluster
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
+from hami_web.verbs import cluster
 
 pytestmark = [
     pytest.mark.django_db,

@@ -11,7 +11,6 @@ from hami_web.access.audit import SYSTEM
 from hami_web.access.models import AuditEntry
 from hami_web.access.roles import Role
 from hami_web.access.tokens import TokenGrant, create_token
-from hami_web.api import cluster
 from hami_web.core import annotations as keys
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
@@ -20,6 +19,7 @@ from hami_web.inventory.models import Gpu
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.faults import RequestMatch
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
+from hami_web.verbs import cluster
 from tests.builders import a100_40gb
 from tests.mirror.observations import GPUS, moment
 

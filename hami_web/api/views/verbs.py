@@ -6,10 +6,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hami_web.access.audit import Action, audited
 from hami_web.access.roles import Verb
 from hami_web.api.bodies import read_body
-from hami_web.api.cluster import nodes
 from hami_web.api.codes import CONFLICT, RACE
 from hami_web.api.etags import check_match, etag_of
 from hami_web.api.parameters import check_known
@@ -18,8 +16,10 @@ from hami_web.api.serializers import verbs as shapes
 from hami_web.api.serializers.details import AlertDetailSerializer
 from hami_web.api.views.details import AlertDetail, GpuDetail
 from hami_web.cluster.errors import Conflict, NotFound
-from hami_web.history.alerts import AlertNotOpen, acknowledge
-from hami_web.scheduling.cordon import NotPublished, set_cordon
+from hami_web.history.alerts import AlertNotOpen
+from hami_web.scheduling.cordon import NotPublished
+from hami_web.verbs.alerts import acknowledge_alert
+from hami_web.verbs.gpus import cordon_gpu
 
 IF_MATCH = OpenApiParameter(
     "If-Match",
@@ -35,7 +35,6 @@ class _CordonVerb(GpuDetail):
     http_method_names = ["post", "options"]
     verb = Verb.CORDON
     cordoned: bool
-    name: str
 
     def change(self, request: Request, uuid: str) -> Response:
         """Write the node's annotation, with the caller recorded before and after."""
@@ -45,18 +44,12 @@ class _CordonVerb(GpuDetail):
         document = self.document(row)
         check_match(request, document)
         node = row.node.name
-        before, after = {"cordoned": not self.cordoned}, {"cordoned": self.cordoned}
-        action = Action(self.name, "gpu", uuid, before=before, after=after)
-        with audited(self.actor, action) as progress:
-            progress.detail = reason
-            try:
-                changed = set_cordon(nodes(), node, uuid, cordoned=self.cordoned)
-            except (NotPublished, NotFound) as error:
-                raise Problem(CONFLICT, str(error), current=document) from error
-            except Conflict as error:
-                raise Problem(RACE, str(error), current=document) from error
-            if not changed:
-                progress.before = after
+        try:
+            changed = cordon_gpu(self.actor, node, uuid, cordoned=self.cordoned, reason=reason)
+        except (NotPublished, NotFound) as error:
+            raise Problem(CONFLICT, str(error), current=document) from error
+        except Conflict as error:
+            raise Problem(RACE, str(error), current=document) from error
         answer = {"uuid": uuid, "node": node, "cordoned": self.cordoned, "changed": changed}
         return Response(shapes.CordonSerializer(answer).data)
 
@@ -64,7 +57,7 @@ class _CordonVerb(GpuDetail):
 class CordonGpu(_CordonVerb):
     """Take a GPU out of service for new work; what runs on it goes on."""
 
-    name, cordoned = "gpu.cordon", True
+    cordoned = True
 
     @extend_schema(
         operation_id="gpu_cordon",
@@ -81,7 +74,7 @@ class CordonGpu(_CordonVerb):
 class UncordonGpu(_CordonVerb):
     """Offer a GPU for new work again."""
 
-    name, cordoned = "gpu.uncordon", False
+    cordoned = False
 
     @extend_schema(
         operation_id="gpu_uncordon",
@@ -112,14 +105,11 @@ class AcknowledgeAlert(AlertDetail):
         """Store who knows of it, and their note. The same caller may say it again."""
         check_known(request, ())
         note = read_body(shapes.AcknowledgeBody, request)["note"]
-        document = self.document(self.row(pk=pk))
-        check_match(request, document)
-        action = Action("alert.acknowledge", "alert", str(pk), document["namespace"])
-        with audited(self.actor, action) as progress:
-            progress.before, progress.after = {"state": document["state"]}, {"note": note}
-            try:
-                acknowledge(pk, who=self.actor.name, note=note)
-            except AlertNotOpen as error:
-                raise Problem(CONFLICT, str(error), current=self.document(error.alert)) from error
+        row = self.row(pk=pk)
+        check_match(request, self.document(row))
+        try:
+            acknowledge_alert(self.actor, row, note)
+        except AlertNotOpen as error:
+            raise Problem(CONFLICT, str(error), current=self.document(error.alert)) from error
         document = self.document(self.row(pk=pk))
         return Response(document, headers={"ETag": etag_of(document)})

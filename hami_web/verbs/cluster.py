@@ -11,7 +11,7 @@ from django.conf import settings
 from hami_web.cluster.client import KubernetesClient, OfficialConnection
 from hami_web.cluster.transport import Transport
 
-USER_AGENT: Final = "hami-web/api"
+USER_AGENT: Final = "hami-web/verbs"
 
 
 def nodes() -> KubernetesClient:

@@ -1,0 +1,1 @@
+"""What people change: each action is checked by its caller, done once, and recorded."""
