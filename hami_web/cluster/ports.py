@@ -166,7 +166,11 @@ class ObjectSink(Protocol[T_contra]):
     """Where a reflector puts what it sees."""
 
     def replace(self, items: Iterable[T_contra], *, listed_at: float) -> None:
-        """Take a complete list in one step; it began at ``listed_at`` on the monotonic clock."""
+        """Take a complete list in one step; it began at ``listed_at`` on the monotonic clock.
+
+        ``items`` can be read once, while the pages arrive, and raise ClusterError when one does
+        not: until the last is read nothing of the list counts.
+        """
         ...
 
     def put(self, item: T_contra) -> None: ...

@@ -1,8 +1,9 @@
 """List-and-watch of one kind into a sink, for ever: pages, bookmarks, 410, back-off, age.
 
 A sink sees a complete list in one step, then single changes; a name that comes back with another
-UID is a removal and an addition. The official informer is not used: it has no read timeout, no
-paging, no back-off and no bookmarks, and decodes every field.
+UID is a removal and an addition. Pages are handed on as they arrive, so that a large list is never
+in memory at once, unless the sink keeps it. The official informer is not used: it has no read
+timeout, no paging, no back-off and no bookmarks, and decodes every field.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from hami_web.cluster.errors import ClusterError, Expired, TooManyRequests
+from hami_web.cluster.listing import Listing, ListingStopped, Uids
 from hami_web.cluster.ports import (
     Bookmark,
     Changed,
@@ -69,7 +71,7 @@ class Reflector(Generic[T]):
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._stream: WatchStream[T] | None = None
-        self._uids: dict[tuple[str, str], str] = {}
+        self._uids = Uids()
         self._version = ""
         self._listed_at: float | None = None
         self._list_began_at: float | None = None
@@ -141,8 +143,8 @@ class Reflector(Generic[T]):
 
     def _turn(self) -> None:
         """List if needed, then watch once."""
-        if self._must_list():
-            self._list()
+        if self._must_list() and not self._list():
+            return
         self._watch()
 
     def _must_list(self) -> bool:
@@ -150,27 +152,23 @@ class Reflector(Generic[T]):
         asked = self._relists_asked != self._relists_done or not self._version
         return asked or age is None or age > self._timing.relist_after_s
 
-    def _list(self) -> None:
-        items: list[T] = []
-        more = ""
+    def _list(self) -> bool:
+        """List once; False when the reflector was stopped meanwhile."""
         asked = self._relists_asked
         began = self._clock()
-        while True:
-            page = self._source.list_page(limit=self._timing.page_size, more=more)
-            items.extend(page.items)
-            more = page.more
-            if not more:
-                break
-            if self._stopped.is_set():
-                return
-        self._sink.replace(items, listed_at=began)
-        self._uids = {_key(item.metadata): item.metadata.uid for item in items}
-        self._version = page.resource_version
+        listing = Listing(self._source, self._timing.page_size, self._stopped)
+        try:
+            self._sink.replace(listing, listed_at=began)
+        except ListingStopped:
+            return False
+        self._version = listing.version()
+        self._uids = listing.uids.sharing(self._uids)
         self._list_began_at = began
         self._relists_done = asked
         self._listed_at = self._heard_at = self._clock()
         self.relists += 1
         self.synced.set()
+        return True
 
     def _watch(self) -> None:
         timing = self._timing
@@ -204,18 +202,18 @@ class Reflector(Generic[T]):
 
     def _put(self, item: T) -> None:
         metadata = item.metadata
-        known = self._uids.get(_key(metadata))
+        known = self._uids.get(metadata)
         if known is not None and known != metadata.uid:
-            namespace, name = _key(metadata)
-            self._sink.remove(ObjectMeta(name=name, namespace=namespace, uid=known))
+            gone = ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=known)
+            self._sink.remove(gone)
         self._sink.put(item)
-        self._uids[_key(metadata)] = metadata.uid
+        self._uids.set(metadata)
         self._version = metadata.resource_version
 
     def _remove(self, metadata: ObjectMeta) -> None:
-        known = self._uids.get(_key(metadata))
+        known = self._uids.get(metadata)
         if known in (None, metadata.uid):
-            self._uids.pop(_key(metadata), None)
+            self._uids.remove(metadata)
             self._sink.remove(metadata)
         # else: an old UID was already replaced by a newer object of that name
         self._version = metadata.resource_version
@@ -253,7 +251,3 @@ class _Backoff:
         now = self._clock()
         began, self._turn_began = self._turn_began, now
         return now - began >= self._timing.healthy_after_s
-
-
-def _key(metadata: ObjectMeta) -> tuple[str, str]:
-    return (metadata.namespace, metadata.name)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from hami_web.cluster.errors import MalformedAnswer, error_of
+from hami_web.cluster.listed_pods import ListedPod
 from hami_web.cluster.ports import Bookmark, Changed, Page, Removed, T
 from hami_web.cluster.transport import LineStream, Request, Transport
 from hami_web.cluster.views import (
@@ -28,7 +29,7 @@ WATCH_SILENCE_S: Final = 15.0
 
 
 class Resource(Generic[T]):
-    """List and watch of one collection, for example ``/api/v1/pods``."""
+    """List and watch of one collection, for example ``/api/v1/nodes``."""
 
     def __init__(self, transport: Transport, path: str, view: type[T], *, label: str = "") -> None:
         self._transport = transport
@@ -37,6 +38,10 @@ class Resource(Generic[T]):
         self._list = msgspec.json.Decoder(ObjectList[view])  # type: ignore[valid-type]
         self._item = msgspec.json.Decoder(view)
 
+    def decode_list(self, body: bytes) -> ObjectList[T]:
+        """The objects of one page. Raises MsgspecError."""
+        return self._list.decode(body)
+
     def list_page(self, *, limit: int, more: str) -> Page[T]:
         """One page of the list, from storage (no ``resourceVersion``: never stale)."""
         query = {**self._query, "limit": limit}
@@ -44,7 +49,7 @@ class Resource(Generic[T]):
             query["continue"] = more
         body = self._transport.send(Request("GET", self._path, query=query))
         try:
-            found = self._list.decode(body)
+            found = self.decode_list(body)
         except msgspec.MsgspecError as error:
             raise MalformedAnswer(f"GET {self._path}: {error}") from error
         return Page(
@@ -66,6 +71,18 @@ class Resource(Generic[T]):
             read_timeout_s=timeout_s + WATCH_SILENCE_S,
         )
         return ResourceWatch(self._path, self._transport.stream(request), self._item)
+
+
+class PodResource(Resource[PodView]):
+    """List and watch of all Pods. Listed Pods that are bound come without their containers."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport, "/api/v1/pods", PodView)
+
+    def decode_list(self, body: bytes) -> ObjectList[PodView]:
+        """The Pods of one page. Raises MsgspecError."""
+        found = _LISTED_PODS.decode(body)
+        return ObjectList(found.metadata, [pod.view() for pod in found.items or ()])
 
 
 class ResourceWatch(Generic[T]):
@@ -103,9 +120,9 @@ class ResourceWatch(Generic[T]):
         raise MalformedAnswer(f"watch of {self._path}: event type {event.type!r} is not known")
 
 
-def pods(transport: Transport) -> Resource[PodView]:
+def pods(transport: Transport) -> PodResource:
     """All Pods of the cluster."""
-    return Resource(transport, "/api/v1/pods", PodView)
+    return PodResource(transport)
 
 
 def pods_with_progress(transport: Transport) -> Resource[PodWithProgress]:
@@ -129,6 +146,7 @@ def leases(transport: Transport, namespace: str, label: str) -> Resource[LeaseVi
     return Resource(transport, path, LeaseView, label=label)
 
 
+_LISTED_PODS = msgspec.json.Decoder(ObjectList[ListedPod])
 _EVENT = msgspec.json.Decoder(WatchEvent)
 _HEAD = msgspec.json.Decoder(ObjectHead)
 _STATUS = msgspec.json.Decoder(Status)

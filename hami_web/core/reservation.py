@@ -57,6 +57,22 @@ class Reservation:
         """Which device of the Pod this is."""
         return (self.container_index, self.device_index)
 
+    def on(self, gpu_uuid: str, mig_uuid: str) -> Reservation:
+        """The same record with other UUIDs; ``mig_uuid`` counts only beside an identity."""
+        known = self.identity
+        identity = known and RuntimeIdentity(
+            mig_uuid, known.gpu_instance_id, known.compute_instance_id
+        )
+        return Reservation(
+            self.container_index,
+            self.device_index,
+            gpu_uuid,
+            self.profile,
+            self.placement,
+            identity,
+            self.extra,
+        )
+
 
 def encode_allocations(reservations: Iterable[Reservation]) -> str:
     """Write a Pod's reservations, ordered by container and device."""
@@ -70,7 +86,11 @@ def decode_allocations(text: str) -> tuple[Reservation, ...]:
     """
     if not text:
         return ()
-    return _decode_one(text) or _decode_all(text)
+    alike = decode_alike(text)
+    if alike is None:
+        return _decode_all(text)
+    like, gpu, mig = alike
+    return (like.on(gpu, mig),)
 
 
 def _decode_all(text: str) -> tuple[Reservation, ...]:
@@ -94,38 +114,31 @@ _SAMPLE: Final = "\u2028"
 """Stands for a UUID. It is not printable, so no text that is compared holds it."""
 
 
-def _decode_one(text: str) -> tuple[Reservation] | None:
-    """Read a text with one record from what is known of its like; None to go the long way.
+def decode_alike(text: str) -> tuple[Reservation, str, str] | None:
+    """Read a text with one record as a shared record and its own UUIDs, of the GPU and of MIG.
 
-    A cluster's texts differ in little but the UUIDs. Without escapes a quote begins or ends a
-    string, so another UUID in the place of one changes nothing else in what a text says.
+    ``like.on(gpu, mig)`` is the record; the MIG UUID is empty for one without an identity. None
+    for any other text, right or wrong: ask :func:`decode_allocations`. A cluster's texts differ
+    in little but the UUIDs. Without escapes a quote begins or ends a string, so another UUID in
+    the place of one changes nothing else in what a text says.
     """
     before, _, rest = text.partition(_GPU)
     gpu, _, rest = rest.partition('"')
-    between, _, rest = rest.partition(_MIG)
+    between, realized, rest = rest.partition(_MIG)
     mig, _, after = rest.partition('"')
-    if not gpu or (after and not mig) or "\\" in text or not text.isprintable():
+    if not gpu or bool(realized) != bool(mig and after) or "\\" in text:
         return None
     like = _decode_like(before, between, after)
-    if like is None:
+    if like is None or not gpu.isprintable() or not mig.isprintable():
         return None
-    known = like.identity
-    return (
-        Reservation(
-            like.container_index,
-            like.device_index,
-            gpu,
-            like.profile,
-            like.placement,
-            known and RuntimeIdentity(mig, known.gpu_instance_id, known.compute_instance_id),
-            _NOTHING,
-        ),
-    )
+    return (like, gpu, mig)
 
 
 @lru_cache(maxsize=4096)
 def _decode_like(before: str, between: str, after: str) -> Reservation | None:
     """The record of a text with samples for UUIDs; None where it holds more, or what is wrong."""
+    if not (before + between + after).isprintable():
+        return None
     realized = f'{_MIG}{_SAMPLE}"{after}' if after else ""
     try:
         found = _decode_all(f'{before}{_GPU}{_SAMPLE}"{between}{realized}')

@@ -82,15 +82,24 @@ class ProfileTable:
         A profile that the GPU does not publish takes its memory slices only.
         """
         state = 0
-        grid, slices, limited = self.grid, self.slice_mask, self._limited
+        names = []
         for name, placement in instances:
-            mask = placement.mask & slices
-            state |= mask | (mask & -mask) << grid
-            if limited:
-                shape = self.by_name.get(name)
-                state = state if shape is None else take(shape, state)
+            state |= self._bits(placement)
+            names.append(name)
         for placement in blocked:
             state |= self._bits(placement)
+        return self.counting(state, names)
+
+    def layout(self, taken: int, starts: int) -> int:
+        """State of taken memory slices, and of those among them where an instance starts."""
+        return (taken & self.slice_mask) | (starts & self.slice_mask) << self.grid
+
+    def counting(self, state: int, names: Iterable[str]) -> int:
+        """The state with what instances of profiles, by name, take beside their memory slices."""
+        if self._limited:
+            for name in names:
+                shape = self.by_name.get(name)
+                state = state if shape is None else take(shape, state)
         return state
 
     def satisfying(self, demand: Demand) -> tuple[Shape, ...]:

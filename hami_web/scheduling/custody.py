@@ -64,7 +64,7 @@ class Custody:
         self._knowledge = knowledge
         self._keys = keys
         self._ring: KeyRing | None = None
-        self._read_keys()
+        self.read_keys()
         self._lock = threading.Lock()
         self._verified: dict[str, int] = {}
         """Hash of what was verified, by UID; the hash is keyed by the process."""
@@ -116,8 +116,7 @@ class Custody:
                 self._verified.pop(uid, None)
 
     def keep(self, uids: Collection[str]) -> None:
-        """Forget all Pods but these; the keys are read anew for a complete list."""
-        self._read_keys()
+        """Forget all Pods but these."""
         with self._lock:
             gone = [uid for known in (self._verified, self._doubted) for uid in known]
         for uid in gone:
@@ -129,7 +128,7 @@ class Custody:
 
         To be admitted again; the keys are read anew for that.
         """
-        self._read_keys()
+        self.read_keys()
         with self._lock:
             found = list(self._doubted.values())
         for item in found:
@@ -141,7 +140,8 @@ class Custody:
         with self._lock:
             return [item.problem for item in self._doubted.values()]
 
-    def _read_keys(self) -> None:
+    def read_keys(self) -> None:
+        """Look at the keys anew, as before a complete list."""
         self._ring = None if self._keys is None else self._keys.ring()
 
     def _mistrust(

@@ -104,7 +104,7 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
         if pod.doubt or pod.unexplained:
             clear = False
         for claim in pod.claims:
-            uuid = claim.reservation.gpu_uuid
+            uuid = claim.gpu_uuid
             known = claims.get(uuid)
             if known is None:
                 claims[uuid] = [claim]
@@ -136,49 +136,65 @@ def exchange(
     if before.doubts or (came is not None and (came.doubt or came.unexplained)):
         return None
     gone = "" if left is None else left.identity.uid
-    touched = {
-        claim.reservation.gpu_uuid
-        for pod in (left, came)
-        if pod is not None
-        for claim in pod.claims
-    }
     gpus = list(before.gpus)
-    opened = list(before.open_gpus)
-    for position, gpu in enumerate(before.gpus):
-        uuid = gpu.capability.uuid
-        if uuid not in touched:
-            continue
-        touched.discard(uuid)
-        claims = [claim for claim in gpu.claims if claim.pod.uid != gone]
-        if came is not None:
-            claims.extend(claim for claim in came.claims if claim.reservation.gpu_uuid == uuid)
-        renewed = occupy(gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned)
-        if gpu.conflicted or renewed.conflicted or not _legal(renewed):
+    for uuid in _gpus_of(left, came):
+        position = _position(gpus, uuid)
+        renewed = None if position is None else _renewed(gpus[position], gone, came)
+        if position is None or renewed is None:
             return None
         gpus[position] = renewed
-        if gpu in opened:
-            opened[opened.index(gpu)] = renewed
-    if touched:
-        return None
+    every = tuple(gpus)
+    if before.open_gpus is before.gpus:
+        opened = every
+    else:
+        opened = tuple(
+            [new for old, new in zip(before.gpus, every, strict=True) if old in before.open_gpus]
+        )
     return NodeRecord(
         before.name,
         version,
-        tuple(gpus),
+        every,
         before.refused,
         before.closed,
         before.doubts,
-        tuple(opened),
+        opened,
         before.unschedulable,
     )
 
 
+def _gpus_of(left: PodRecord | None, came: PodRecord | None) -> Iterable[str]:
+    """UUIDs of the GPUs that a Pod left or came to, each once."""
+    if left is None and came is not None and len(came.claims) == 1:
+        return (came.claims[0].gpu_uuid,)  # what a decision does
+    claims = (*(left.claims if left else ()), *(came.claims if came else ()))
+    return dict.fromkeys(claim.gpu_uuid for claim in claims)
+
+
+def _position(gpus: Sequence[GpuRecord], uuid: str) -> int | None:
+    for position, gpu in enumerate(gpus):
+        if gpu.capability.uuid == uuid:
+            return position
+    return None
+
+
+def _renewed(gpu: GpuRecord, gone: str, came: PodRecord | None) -> GpuRecord | None:
+    """A GPU without the claims of one Pod and with those of another; None where that conflicts."""
+    claims = [claim for claim in gpu.claims if claim.pod.uid != gone] if gone else [*gpu.claims]
+    if came is not None:
+        uuid = gpu.capability.uuid
+        claims.extend([claim for claim in came.claims if claim.gpu_uuid == uuid])
+    renewed = occupy(gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned)
+    if gpu.conflicted or renewed.conflicted or not _legal(renewed):
+        return None
+    return renewed
+
+
 def _legal(gpu: GpuRecord) -> bool:
-    grid = gpu.table.grid
+    """Whether every claim lies on the GPU's grid."""
+    taken = 0
     for claim in gpu.claims:
-        placement = claim.reservation.placement
-        if placement.start + placement.size > grid:
-            return False
-    return True
+        taken |= claim.like.placement.mask
+    return not taken >> gpu.table.grid
 
 
 def _gpu(
@@ -195,6 +211,7 @@ def _record(
     closed: Reason | None,
     version: int,
 ) -> NodeRecord:
+    opened = () if closed else tuple([gpu for gpu in gpus if gpu.refusal is None])
     return NodeRecord(
         published.name,
         version,
@@ -202,7 +219,7 @@ def _record(
         published.refused,
         closed,
         doubts,
-        () if closed else tuple([gpu for gpu in gpus if gpu.refusal is None]),
+        gpus if len(opened) == len(gpus) else opened,
         published.unschedulable,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -72,15 +72,16 @@ class Occupants:
         """Whether a node's agent has a Lease, renewed or not."""
         return name in self._agents
 
-    def set_node(self, node: NodeView) -> None:
-        """Take a node's facts; nothing happens when none changed."""
+    def read(self, node: NodeView) -> PublishedNode:
+        """A node's facts; those that are known already when none changed."""
         known = self._published.get(node.name)
         if known is not None and known.texts == source_of(node):
-            return
-        published = read_node(node, self.tables)
-        alive = self._agents.get(node.name)
-        self._published[node.name] = replace(published, agent_alive=alive)
-        self._rebuild(node.name)
+            return known
+        return read_node(node, self.tables)
+
+    def set_node(self, node: NodeView) -> None:
+        """Take a node's facts; nothing happens when none changed."""
+        self._publish(self.read(node))
 
     def set_agent(self, name: str, alive: bool | None) -> None:  # noqa: FBT001
         """Whether a node's agent serves; None where it has no Lease, as HAMi's has none."""
@@ -101,13 +102,11 @@ class Occupants:
             del self.nodes[name]
             self._note(name)
 
-    def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
-        """Take a complete list of nodes."""
-        present = set()
-        for node in nodes:
-            present.add(node.name)
-            self.set_node(node)
-        for name in [name for name in self._published if name not in present]:
+    def replace_nodes(self, nodes: Mapping[str, PublishedNode]) -> None:
+        """Take the facts of all nodes, by name."""
+        for published in nodes.values():
+            self._publish(published)
+        for name in [name for name in self._published if name not in nodes]:
             self.remove_node(name)
 
     def set_pod(self, record: PodRecord) -> None:
@@ -134,18 +133,20 @@ class Occupants:
         """Take a complete list of what Pods occupy, by UID; only nodes with a difference change."""
         known = self._pods
         touched = {record.node for uid, record in known.items() if uid not in records}
+        if known:
+            kept = map(self._as_known, records.values())
+            records = {record.identity.uid: record for record in kept}
         pods_on: dict[str, dict[str, PodRecord]] = {}
-        for uid, listed in records.items():
-            record, before = listed, known.get(uid)
-            if before is not None and before == record:
-                record = records[uid] = before  # the one that the node's record refers to
-            else:
-                touched.add(record.node)
+        for uid, record in records.items():
+            node = record.node
+            before = known.get(uid)
+            if before is not record:
+                touched.add(node)
                 if before is not None:
                     touched.add(before.node)
-            on_node = pods_on.get(record.node)
+            on_node = pods_on.get(node)
             if on_node is None:
-                on_node = pods_on[record.node] = {}
+                on_node = pods_on[node] = {}
             on_node[uid] = record
         self._pods = records
         self._pods_on = pods_on
@@ -153,11 +154,25 @@ class Occupants:
             self._renew(name)
         self._quotas.recount(records.values())
 
+    def _as_known(self, record: PodRecord) -> PodRecord:
+        """The record that is known, and that its node's record refers to, where it is equal."""
+        before = self._pods.get(record.identity.uid)
+        return before if before is not None and before == record else record
+
     def snapshot(self) -> ClusterSnapshot:
         """The records of this moment, which never change."""
         if self._snapshot.version != self.version:
             self._snapshot = ClusterSnapshot(self.version, MappingProxyType(self.nodes.copy()))
         return self._snapshot
+
+    def _publish(self, published: PublishedNode) -> None:
+        name = published.name
+        known = self._published.get(name)
+        if known is not None and known.texts == published.texts:
+            return
+        alive = self._agents.get(name)
+        self._published[name] = replace(published, agent_alive=alive)
+        self._rebuild(name)
 
     def _leave(self, record: PodRecord) -> None:
         on_node = self._pods_on[record.node]
@@ -197,8 +212,8 @@ class Occupants:
         record = self.nodes.get(pod.node)
         usage = Usage()
         for claim in pod.claims:
-            gpu = None if record is None else record.gpu(claim.reservation.gpu_uuid)
-            shape = None if gpu is None else gpu.table.by_name.get(claim.reservation.profile)
+            gpu = None if record is None else record.gpu(claim.gpu_uuid)
+            shape = None if gpu is None else gpu.table.by_name.get(claim.profile)
             if shape is not None:
                 usage = usage.plus(Usage(shape.profile.memory_mib, shape.profile.core_percent))
         return usage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,8 +12,13 @@ from hami_web.cluster.views import PodView
 from hami_web.core import annotations as keys
 from hami_web.core.device_list import decode_devices
 from hami_web.core.errors import MalformedContract
-from hami_web.core.reservation import Reservation, decode_allocations
+from hami_web.core.reservation import decode_alike, decode_allocations
 from hami_web.scheduling.records import Claim, Phase, PodIdentity
+
+# An enumeration's members are slow to name.
+_RESERVED: Final = Phase.RESERVED
+_REALIZED: Final = Phase.REALIZED
+_TERMINATING: Final = Phase.TERMINATING
 
 
 class PodRecord(Struct, frozen=True, gc=False):
@@ -56,25 +62,35 @@ def read_pod(pod: PodView) -> PodRecord | None:
     if text is None and listed is None:
         return None
     identity = identity_of(pod)
+    deleting = pod.metadata.deletion_timestamp is not None
     try:
-        reservations = decode_allocations(text or "")
-        unexplained = _unexplained(listed, reservations) if listed else ()
+        claims = _claims(identity, text or "", deleting=deleting)
+        unexplained = _unexplained(listed, claims) if listed else ()
     except MalformedContract as error:
         return PodRecord(identity, node, (), f"Pod {pod.full_name}: {error}")
-    if pod.metadata.deletion_timestamp is not None:
-        claims = [Claim(identity, item, Phase.TERMINATING) for item in reservations]
-    else:
-        claims = [
-            Claim(identity, item, Phase.REALIZED if item.identity else Phase.RESERVED)
-            for item in reservations
-        ]
-    return PodRecord(identity, node, tuple(claims), "", unexplained)
+    return PodRecord(identity, node, claims, "", unexplained)
 
 
-def _unexplained(listed: str, reservations: tuple[Reservation, ...]) -> tuple[str, ...]:
-    if len(reservations) == 1 and _lists_only(listed, reservations[0].gpu_uuid):
+def _claims(identity: PodIdentity, text: str, *, deleting: bool) -> tuple[Claim, ...]:
+    alike = decode_alike(text)
+    if alike is not None:
+        like, gpu, mig = alike
+        phase = _TERMINATING if deleting else _REALIZED if mig else _RESERVED
+        return (Claim(identity, phase, like, gpu, mig),)
+    return tuple(
+        Claim.of(
+            identity,
+            _TERMINATING if deleting else _REALIZED if item.identity else _RESERVED,
+            item,
+        )
+        for item in decode_allocations(text)
+    )
+
+
+def _unexplained(listed: str, claims: tuple[Claim, ...]) -> tuple[str, ...]:
+    if len(claims) == 1 and _lists_only(listed, claims[0].gpu_uuid):
         return ()
-    known = {item.gpu_uuid for item in reservations}
+    known = {claim.gpu_uuid for claim in claims}
     devices = decode_devices(listed, keys.POD_DEVICES_ALLOCATED)
     found = {device.gpu_uuid: None for container in devices for device in container}
     return tuple(uuid for uuid in found if uuid not in known)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hami_web.core.annotations import MODE_MIG
 from hami_web.core.blocked import BlockedInterval
@@ -55,23 +56,43 @@ class PodIdentity(Struct, frozen=True, gc=False):
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """One device's memory slices taken on a GPU, and by whom."""
+    """One device's memory slices taken on a GPU, and by whom.
+
+    ``like`` is the reservation but for the UUIDs, which stand beside it: a large cluster has few
+    reservations that differ in more.
+    """
 
     pod: PodIdentity
-    reservation: Reservation
     phase: Phase
+    like: Reservation
+    gpu_uuid: str
+    mig_uuid: str = ""
+
+    @classmethod
+    def of(cls, pod: PodIdentity, phase: Phase, reservation: Reservation) -> Claim:
+        """The claim of a reservation that is at hand."""
+        identity = reservation.identity
+        mig_uuid = identity.mig_uuid if identity else ""
+        return cls(pod, phase, reservation, reservation.gpu_uuid, mig_uuid)
+
+    @property
+    def reservation(self) -> Reservation:
+        """The whole reservation, made anew where only its like is kept."""
+        if self.like.gpu_uuid == self.gpu_uuid:
+            return self.like
+        return self.like.on(self.gpu_uuid, self.mig_uuid)
 
     @property
     def placement(self) -> Placement:
-        return self.reservation.placement
+        return self.like.placement
 
     @property
     def profile(self) -> str:
-        return self.reservation.profile
+        return self.like.profile
 
     @property
     def container_index(self) -> int:
-        return self.reservation.container_index
+        return self.like.container_index
 
     @property
     def identity(self) -> RuntimeIdentity | None:
@@ -107,7 +128,7 @@ class GpuRecord(Struct, frozen=True, eq=False, gc=False):
         """What HAMi's score counts: instances, and the figures of their profiles."""
         booked = Booked()
         for claim in self.claims:
-            shape = self.table.by_name.get(claim.reservation.profile)
+            shape = self.table.by_name.get(claim.like.profile)
             if shape is not None:
                 booked = booked.plus(shape)
         return booked
@@ -170,26 +191,22 @@ def occupy(
     """The record of a GPU with these claims; overlapping ones are conflicted, and so is the GPU."""
     if not claims and not blocked:
         return GpuRecord(capability, table, cordoned, (), (), 0, conflicted=False)
-    taken = 0
-    overlapping = 0
-    instances = []
+    taken = starts = overlapping = 0
     for claim in claims:
-        item = claim.reservation
-        mask = item.placement.mask
+        mask = claim.like.placement.mask
         overlapping |= taken & mask
         taken |= mask
-        instances.append((item.profile, item.placement))
+        starts |= mask & -mask
+    for interval in blocked:
+        mask = interval.placement.mask
+        taken |= mask
+        starts |= mask & -mask
     if overlapping:
         claims = [
-            Claim(c.pod, c.reservation, Phase.CONFLICTED)
-            if c.reservation.placement.mask & overlapping
-            else c
-            for c in claims
+            replace(claim, phase=Phase.CONFLICTED) if claim.placement.mask & overlapping else claim
+            for claim in claims
         ]
-    state = table.state_of(
-        instances,
-        [interval.placement for interval in blocked],
-    )
+    state = table.counting(table.layout(taken, starts), [claim.like.profile for claim in claims])
     return GpuRecord(
         capability, table, cordoned, tuple(claims), blocked, state, conflicted=bool(overlapping)
     )

@@ -22,7 +22,6 @@ from hami_web.core.signature import KeyFile
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.bind import Binder, BindOptions, BindOrder
 from hami_web.scheduling.bind_queue import BindQueue
-from hami_web.scheduling.condensing import CondensedPods
 from hami_web.scheduling.custody import Custody
 from hami_web.scheduling.decider import Core, Decider
 from hami_web.scheduling.decision_log import DecisionLog, DecisionPage
@@ -136,7 +135,7 @@ class Runtime:
             ),
             Reflector("quotas", resource_quotas(transport), self.quotas, timing=timing),
             Reflector("nodes", nodes(transport), node_sink, timing=timing),
-            Reflector("pods", CondensedPods(pods(transport)), self._pod_sink, timing=timing),
+            Reflector("pods", pods(transport), self._pod_sink, timing=timing),
         )
         self.readiness = Readiness(self.leadership, self.reflectors)
         self._retiring = threading.Event()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from hami_web.cluster.views import NodeView, ObjectMeta, PodView, QuotaView
 from hami_web.core import annotations as keys
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.quota import NamespaceQuota, parse_quota
-from hami_web.scheduling.collection import settle, undisturbed
+from hami_web.scheduling.collection import settle
 from hami_web.scheduling.custody import Custody
 from hami_web.scheduling.nodelock import LockChanges
 from hami_web.scheduling.pods import read_pod
@@ -37,15 +37,15 @@ class NodeSink:
 
     def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
         """Take a complete list."""
-        nodes = list(items)
-        self._state.replace_nodes(nodes)
-        names = {node.name for node in nodes}
-        for name in self._names - names:
+        locks: dict[str, tuple[str, str]] = {}
+        self._state.replace_nodes(self._noting(items, locks))
+        for name in self._names - locks.keys():
             self._locks.forget(name)
             self._custody.remove_node(name)
-        self._names = names
-        for node in nodes:
-            self._observe(node)
+        self._names = set(locks)
+        for name, (text, version) in locks.items():
+            self._locks.observe(name, text, version)
+        settle()
 
     def put(self, item: NodeView) -> None:
         """Take one node as it is now."""
@@ -62,8 +62,20 @@ class NodeSink:
 
     def _observe(self, node: NodeView) -> None:
         self._custody.set_node(node)
-        text = node.annotations.get(keys.NODE_LOCK, "")
-        self._locks.observe(node.name, text, node.metadata.resource_version)
+        self._locks.observe(node.name, *_lock_of(node))
+
+    def _noting(
+        self, nodes: Iterable[NodeView], locks: dict[str, tuple[str, str]]
+    ) -> Iterator[NodeView]:
+        for node in nodes:
+            self._custody.set_node(node)
+            locks[node.name] = _lock_of(node)
+            yield node
+
+
+def _lock_of(node: NodeView) -> tuple[str, str]:
+    """Text of a node's lock, empty when it is free, and the version that shows it."""
+    return node.annotations.get(keys.NODE_LOCK, ""), node.metadata.resource_version
 
 
 class QuotaSink:
@@ -148,14 +160,14 @@ class PodSink:
 
     def replace(self, items: Iterable[PodView], *, listed_at: float) -> None:
         """Take a complete list that began at ``listed_at`` on the state's clock."""
-        pods = list(items)
-        with self._lock, undisturbed():
-            self._custody.keep({pod.uid for pod in pods})
-            for pod in pods:
-                self._custody.admit(pod)
-            self._state.replace_pods(pods, listed_at=listed_at)
-            self._waiting.keep(pod.uid for pod in pods if _waits(pod))
-            for pod in pods:
+        uids: set[str] = set()
+        waiting: list[PodView] = []
+        with self._lock:
+            self._custody.read_keys()
+            self._state.replace_pods(self._admitted(items, uids, waiting), listed_at=listed_at)
+            self._custody.keep(uids)
+            self._waiting.keep(pod.uid for pod in waiting)
+            for pod in waiting:
                 self._adopt(pod)
             snapshot = self._state.snapshot()
             self._realizations.replace(claim for _, _, claim in snapshot.claims())
@@ -183,17 +195,31 @@ class PodSink:
     def look_again(self) -> None:
         """Judge doubted Pods anew: a key, or an agent of their node, may have come or gone.
 
-        However many there are, this takes a small share of the time.
+        However many there are, this takes a small share of the time. While a list arrives, which
+        may take long, nothing is done: the list shows them all.
         """
         began = time.monotonic()
-        if began < self._again_at:
+        if began < self._again_at or not self._lock.acquire(blocking=False):
             return
-        with self._lock:
+        try:
             for pod in self._custody.doubted():
                 self._custody.admit(pod)
                 self._state.set_pod(pod)
+        finally:
+            self._lock.release()
         ended = time.monotonic()
         self._again_at = ended + AGAIN_PAUSE_FACTOR * (ended - began)
+
+    def _admitted(
+        self, pods: Iterable[PodView], uids: set[str], waiting: list[PodView]
+    ) -> Iterator[PodView]:
+        """The Pods with the reservations that count; notes all UIDs, and the Pods that wait."""
+        for pod in pods:
+            uids.add(pod.uid)
+            self._custody.admit(pod)
+            if _waits(pod):
+                waiting.append(pod)
+            yield pod
 
     def _adopt(self, pod: PodView) -> None:
         if (

@@ -20,6 +20,7 @@ from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holding import hold_choice, hold_of_bound, usage_of
 from hami_web.scheduling.holds import Hold, HoldBook
+from hami_web.scheduling.nodes import PublishedNode
 from hami_web.scheduling.observing import PodIntake
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, ends_hold, identity_of, read_pod
@@ -68,9 +69,14 @@ class ClusterState:
         self._announce()
 
     def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
-        """All nodes, after a complete list."""
-        with self._lock, undisturbed():
-            self._occupants.replace_nodes(nodes)
+        """All nodes, after a complete list; what it says counts once all of it is read."""
+        read: dict[str, PublishedNode] = {}
+        with undisturbed():
+            for node in nodes:  # decisions go on meanwhile: new facts of thousands take a second
+                with self._lock:
+                    read[node.name] = self._occupants.read(node)
+            with self._lock:
+                self._occupants.replace_nodes(read)
         self._announce()
 
     def set_agent(self, node: str, alive: bool | None) -> None:  # noqa: FBT001
@@ -273,7 +279,7 @@ class ClusterState:
             return self._refuse(request, names, quota)
         identity = identity_of(pod)
         hold = hold_choice(identity, name, choice, now=self._clock())
-        claims = tuple(Claim(identity, item, Phase.HELD) for item in choice.reservations)
+        claims = tuple([Claim.of(identity, Phase.HELD, item) for item in choice.reservations])
         self._holds.put(hold, request)
         self._occupants.set_pod(PodRecord(identity, name, claims))
         return Held(name, hold)

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import orjson
 
+from hami_web.cluster.listed_pods import ListedPod
 from hami_web.cluster.views import NodeView, PodView
 from hami_web.core import annotations as keys
 from hami_web.core.capability import NodeCapability
@@ -46,7 +47,8 @@ def node_pages(folder: Path) -> Iterator[list[NodeView]]:
 def pod_pages(folder: Path) -> Iterator[list[PodView]]:
     """Decode the Pods page after page; their bytes are read at once."""
     lines = (folder / "pods.jsonl").read_bytes().splitlines()
-    return (msgspec.json.decode(line, type=list[PodView]) for line in lines)
+    decoder = msgspec.json.Decoder(list[ListedPod])
+    return ([pod.view() for pod in decoder.decode(line)] for line in lines)
 
 
 def filter_body(uid: str, names: Sequence[str], memory: int = 4000, count: int = 1) -> bytes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
 from hami_web.cluster import resources as resources_module
 from hami_web.cluster.errors import Expired, OutcomeUnclear
+from hami_web.cluster.listing import Uids
 from hami_web.cluster.ports import Bookmark, Changed, Page, Removed
 from hami_web.cluster.reflector import Reflector, Timing
 from hami_web.cluster.resources import nodes
@@ -26,7 +28,7 @@ class Store:
 
     def replace(self, items, *, listed_at):
         self.by_uid = {item.metadata.uid: item for item in items}
-        self.calls.append(("replace", sorted(item.metadata.name for item in items)))
+        self.calls.append(("replace", self.names()))
 
     def put(self, item):
         self.by_uid[item.metadata.uid] = item
@@ -249,3 +251,67 @@ def test_a_list_that_was_asked_for_and_failed_is_taken_again(
     reflector.relist()
     eventually(lambda: reflector.listed_since(asked_at))
     assert reflector.failures == 3
+
+
+def test_nothing_of_a_list_counts_before_its_last_page(run, store):
+    script = Script(
+        [
+            Page((node("a", "1"),), "10", "token"),
+            OutcomeUnclear("the second page is lost"),
+            Page((node("a", "1"), node("b", "2")), "20", ""),
+        ],
+        [[]],
+    )
+    reflector = run(script)
+    assert reflector.synced.wait(5)
+    assert store.calls == [("replace", ["a", "b"])]
+
+
+def test_a_sink_that_leaves_items_unread_fails_and_is_given_a_new_list(store):
+    class Half(Store):
+        def replace(self, items, *, listed_at):
+            if not self.calls:
+                self.calls.append(("first", next(iter(items)).metadata.name))
+                return
+            super().replace(items, listed_at=listed_at)
+
+    sink = Half()
+    pages = [Page((node("a", "1"), node("b", "2")), "10", "") for _ in range(2)]
+    reflector = Reflector("nodes", Script(pages, [[]]), sink, timing=QUICK)
+    reflector.start()
+    try:
+        assert reflector.synced.wait(5)
+    finally:
+        reflector.stop()
+    assert sink.calls == [("first", "a"), ("replace", ["a", "b"])]
+
+
+def test_a_reflector_that_stops_asks_for_no_further_page(store):
+    stopping = threading.Event()
+
+    class Endless(Script):
+        def list_page(self, *, limit, more):
+            self.seen.append(("list", more))
+            stopping.set()
+            assert reflector._stopped.wait(5)
+            return Page((node("a", "1"),), "10", "token")
+
+    script = Endless([], [])
+    reflector = Reflector("nodes", script, store, timing=QUICK)
+    reflector.start()
+    assert stopping.wait(5)
+    reflector.stop()
+    assert script.seen == [("list", "")]
+    assert store.calls == []
+
+
+def test_a_list_keeps_the_texts_that_were_known_before():
+    before, after = Uids(), Uids()
+    for uids, listed in ((before, "ab"), (after, "bc")):
+        for name in listed:
+            uids.set(ObjectMeta(name=f"name-{name}", namespace="ns", uid=f"uid-{name}"))
+    shared = after.sharing(before)
+    known = {name: text for named in before._uids.values() for name, text in named.items()}
+    kept = {name: text for named in shared._uids.values() for name, text in named.items()}
+    assert kept == {"name-b": "uid-b", "name-c": "uid-c"}
+    assert kept["name-b"] is known["name-b"]

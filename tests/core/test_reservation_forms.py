@@ -73,6 +73,23 @@ def test_a_text_is_read_by_its_own_uuids(old: str, new: str, expected: tuple[str
     assert (found.gpu_uuid, found.identity.mig_uuid) == expected
 
 
+@pytest.mark.parametrize("rest", ['"migUUID":"', '"migUUID":"x', '"migUUID":"x"', "\x00"])
+def test_what_follows_the_frequent_form_is_read_too(rest: str) -> None:
+    text = encode_allocations([Reservation(0, 0, "GPU-a", "2g.10gb", Placement(0, 2))])
+    assert decode_allocations(text)
+    with pytest.raises(MalformedContract):
+        decode_allocations(text + rest)
+
+
+@pytest.mark.parametrize("uuid", ["GPU-a\t", "GPU-a\n", "GPU-\x7f\x00"])
+def test_control_characters_in_a_uuid_are_refused_beside_its_like(uuid: str) -> None:
+    text = encode_allocations([REALIZED])
+    assert decode_allocations(text) == (REALIZED,)
+    for known in ("GPU-a", "MIG-1"):
+        with pytest.raises(MalformedContract):
+            decode_allocations(text.replace(known, uuid))
+
+
 def test_an_empty_mig_uuid_is_refused_beside_its_like() -> None:
     text = encode_allocations([REALIZED])
     assert decode_allocations(text) == (REALIZED,)
