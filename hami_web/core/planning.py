@@ -107,14 +107,17 @@ class Planner:
     def _plan_one(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
         best: _Cheapest | None = None
         chosen: OpenGpu | None = None
-        kept = self._singles
+        table: ProfileTable | None = None
+        kept: dict[int, _Cheapest | None] = {}
         for gpu in gpus:
-            by_state = kept.get(gpu.table)
-            if by_state is None or gpu.state not in by_state or self._bound:
-                found = self._cheapest(gpu)
-            else:
-                found = by_state[gpu.state]
-            if found is not None and (best is None or found[0] < best[0]):
+            if gpu.table is not table:
+                table = gpu.table
+                kept = {} if self._bound else self._singles.setdefault(table, {})
+            try:
+                found = kept[gpu.state]
+            except KeyError:
+                found = kept[gpu.state] = self._cheapest(gpu)
+            if found is not best and found is not None and (best is None or found[0] < best[0]):
                 best, chosen = found, gpu
         if chosen is None or best is None:
             return None
@@ -126,9 +129,7 @@ class Planner:
     def _cheapest(self, gpu: OpenGpu) -> _Cheapest | None:
         """The best place for one device on one GPU; kept per state, as most GPUs repeat."""
         found = [((offer.level, offer.cost), offer) for offer in self.offers(gpu)]
-        best = min(found, key=lambda item: item[0], default=None)
-        self._singles.setdefault(gpu.table, {})[gpu.state] = best
-        return best
+        return min(found, key=lambda item: item[0], default=None)
 
     def _within_bounds(self, gpus: Sequence[OpenGpu]) -> bool:
         return all(self._most(kind, gpus) >= kind.count for kind in self.kinds)

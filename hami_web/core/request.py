@@ -145,13 +145,11 @@ def parse_pod_request(
     Raises :class:`InvalidRequest` naming container, resource, value and what is allowed. A Pod
     without GPU resources gives a request without containers.
     """
-    return _parse(
-        tuple(
-            (spec.name, tuple(spec.limits.items()), tuple(spec.requests.items()))
-            for spec in containers
-        ),
-        tuple(annotations.get(key, "") for key in _WISHES),
-    )
+    written = [
+        (spec.name, tuple(spec.limits.items()), tuple(spec.requests.items())) for spec in containers
+    ]
+    wishes = tuple([annotations.get(key, "") for key in _WISHES]) if annotations else _NO_WISHES
+    return _parse(tuple(written), wishes)
 
 
 _WISHES: Final = (
@@ -166,6 +164,7 @@ _WISHES: Final = (
     keys.POD_GPU_POLICY,
     keys.POD_DEVICE_WEIGHTS,
 )
+_NO_WISHES: Final = ("",) * len(_WISHES)
 _Values = tuple[tuple[str, str | int], ...]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from hami_web.core.capability import GpuCapability
 from hami_web.core.device_list import ListedDevice
@@ -24,13 +24,16 @@ _BINDINGS_MAX: Final = 64
 """Ways to give containers a NUMA node each that are all tried; beyond, one node for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A node's plan turned into what is written: reservations, and devices per container."""
 
     rank: tuple[int, ...]
     reservations: tuple[Reservation, ...]
     devices: tuple[tuple[ListedDevice, ...], ...]
+
+
+Planned = tuple[NodePlan, tuple[int, ...]]
+"""A plan, and the number of the kind of each container's devices in it."""
 
 
 class Selection:
@@ -59,16 +62,22 @@ class Selection:
             return gpus
         return [gpu for gpu in gpus if self.refusal(gpu.capability) is None]
 
-    def plan(self, gpus: Sequence[OpenGpu]) -> NodePlan | None:
+    def plan(self, gpus: Sequence[OpenGpu]) -> Planned | None:
         """The best plan on a node's open GPUs, in order of index, or None."""
-        return self._best(self.accepted(gpus))[0]
+        gpus = self.accepted(gpus)
+        if self._hami is not None:
+            found = self._hami.plan(gpus)
+            return None if found is None else (found, tuple(range(len(self.request.containers))))
+        if self.request.numa_bind:
+            return self._plan_bound(gpus)
+        planner, kinds = self._unbound
+        found = planner.plan(gpus)
+        return None if found is None else (found, kinds)
 
     def choose(self, gpus: Sequence[OpenGpu]) -> Choice | None:
         """The best plan on a node, written out per container."""
-        plan, kinds = self._best(self.accepted(gpus))
-        if plan is None:
-            return None
-        return self._write(plan, kinds)
+        planned = self.plan(gpus)
+        return None if planned is None else self.write(planned)
 
     def found(self, gpus: Sequence[OpenGpu]) -> int:
         """The most of the Pod's devices that fit together on these open GPUs."""
@@ -93,20 +102,18 @@ class Selection:
             self._unmet_reasons[key] = None if None in reasons else reasons[0]
         return self._unmet_reasons[key]
 
-    def _best(self, gpus: Sequence[OpenGpu]) -> tuple[NodePlan | None, tuple[int, ...]]:
-        if self._hami is not None:
-            return self._hami.plan(gpus), tuple(range(len(self.request.containers)))
-        if not self.request.numa_bind:
-            planner, numbers = self._planner((None,) * len(self.request.containers))
-            return planner.plan(gpus), numbers
-        best: NodePlan | None = None
-        kinds: tuple[int, ...] = ()
+    @cached_property
+    def _unbound(self) -> tuple[Planner, tuple[int, ...]]:
+        return self._planner((None,) * len(self.request.containers))
+
+    def _plan_bound(self, gpus: Sequence[OpenGpu]) -> Planned | None:
+        best: Planned | None = None
         for binding in self._bindings(gpus):
-            planner, numbers = self._planner(binding)
+            planner, kinds = self._planner(binding)
             plan = planner.plan(gpus)
-            if plan is not None and (best is None or plan.rank < best.rank):
-                best, kinds = plan, numbers
-        return best, kinds
+            if plan is not None and (best is None or plan.rank < best[0].rank):
+                best = (plan, kinds)
+        return best
 
     def _bindings(self, gpus: Sequence[OpenGpu]) -> Iterator[tuple[int | None, ...]]:
         """NUMA nodes for the containers: every way, or every node for all of them."""
@@ -156,7 +163,9 @@ class Selection:
             return Reason.INSUFFICIENT_MEMORY
         return Reason.TOPOLOGY_INFEASIBLE
 
-    def _write(self, plan: NodePlan, kinds: Sequence[int]) -> Choice:
+    def write(self, planned: Planned) -> Choice:
+        """A plan of this request written out per container."""
+        plan, kinds = planned
         if len(plan.picks) == 1:  # by far the most frequent
             (pick,), (container,) = plan.picks, self.request.containers
             index = container.container_index

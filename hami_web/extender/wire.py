@@ -33,7 +33,7 @@ class _NodeItems(Struct):
 class _FilterArguments(Struct, rename={"pod": "Pod", "nodes": "Nodes", "names": "NodeNames"}):
     pod: PodView | None = None
     nodes: _NodeItems | None = None
-    names: list[str] | None = None
+    names: tuple[str, ...] | None = None
 
     def is_complete(self) -> bool:
         return self.pod is not None and (self.names is not None or self.nodes is not None)
@@ -60,8 +60,7 @@ class _NodeHead(Struct):
     metadata: _Named
 
 
-@dataclass(frozen=True, slots=True)
-class FilterCall:
+class FilterCall(Struct, frozen=True):
     """A decoded ``/filter``: the Pod and the names of the nodes that are left.
 
     ``full_nodes`` holds the Node objects as they came, by name, when the scheduler sent them
@@ -96,7 +95,7 @@ def decode_filter(body: bytes) -> FilterCall:
     if not pod.uid or not pod.metadata.name:
         raise IncompleteCall("Pod.metadata: name and uid must be set")
     if arguments.names is not None:
-        return FilterCall(pod, tuple(arguments.names))
+        return FilterCall(pod, arguments.names)
     if arguments.nodes is None:
         raise IncompleteCall("Nodes, NodeNames: both missing; allowed: one of them")
     full = {_node_name(item): item for item in arguments.nodes.items or ()}

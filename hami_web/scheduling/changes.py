@@ -14,19 +14,21 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._callbacks: dict[object, Callable[[int], None]] = {}
+        self._callbacks: tuple[Callable[[int], None], ...] = ()
         self._told = 0
 
     def add(self, callback: Callable[[int], None]) -> Callable[[], None]:
         """Add a callback; returns the way to remove it, which may be called twice."""
-        key = object()
-        with self._lock:
-            self._callbacks[key] = callback
+
+        def call(version: int) -> None:  # of its own, so that one callback may be added twice
+            callback(version)
 
         def remove() -> None:
             with self._lock:
-                self._callbacks.pop(key, None)
+                self._callbacks = tuple(kept for kept in self._callbacks if kept is not call)
 
+        with self._lock:
+            self._callbacks = (*self._callbacks, call)
         return remove
 
     def tell(self, version: int) -> None:
@@ -37,7 +39,7 @@ class Subscribers:
             if version <= self._told:
                 return
             self._told = version
-            callbacks = list(self._callbacks.values())
+            callbacks = self._callbacks
         for callback in callbacks:
             try:
                 callback(version)

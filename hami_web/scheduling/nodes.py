@@ -19,7 +19,7 @@ from hami_web.core.tables import ProfileTable, TableStore
 from hami_web.core.wire import INT32_MAX
 from hami_web.scheduling.pods import PodRecord
 from hami_web.scheduling.problems import doubts_of
-from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, occupy
+from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, joined, occupy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,14 +179,16 @@ def _position(gpus: Sequence[GpuRecord], uuid: str) -> int | None:
 
 def _renewed(gpu: GpuRecord, gone: str, came: PodRecord | None) -> GpuRecord | None:
     """A GPU without the claims of one Pod and with those of another; None where that conflicts."""
-    claims = [claim for claim in gpu.claims if claim.pod.uid != gone] if gone else [*gpu.claims]
-    if came is not None:
-        uuid = gpu.capability.uuid
-        claims.extend([claim for claim in came.claims if claim.gpu_uuid == uuid])
-    renewed = occupy(gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned)
-    if gpu.conflicted or renewed.conflicted or not _legal(renewed):
+    if gpu.conflicted:
         return None
-    return renewed
+    uuid = gpu.capability.uuid
+    new = [claim for claim in came.claims if claim.gpu_uuid == uuid] if came else []
+    if not gone:
+        return joined(gpu, new)
+    claims = [claim for claim in gpu.claims if claim.pod.uid != gone]
+    claims.extend(new)
+    renewed = occupy(gpu.capability, gpu.table, claims, gpu.blocked, cordoned=gpu.cordoned)
+    return None if renewed.conflicted or not _legal(renewed) else renewed
 
 
 def _legal(gpu: GpuRecord) -> bool:

@@ -212,6 +212,27 @@ def occupy(
     )
 
 
+def joined(gpu: GpuRecord, claims: Sequence[Claim]) -> GpuRecord | None:
+    """The record with more claims; None where one is not on free memory slices of the grid."""
+    table, state = gpu.table, gpu.state
+    taken = state | ~table.slice_mask
+    for claim in claims:
+        mask = claim.like.placement.mask
+        if mask & taken:
+            return None
+        taken |= mask
+        state |= table.layout(mask, mask & -mask)
+    return GpuRecord(
+        gpu.capability,
+        table,
+        gpu.cordoned,
+        (*gpu.claims, *claims),
+        gpu.blocked,
+        table.counting(state, [claim.like.profile for claim in claims]),
+        gpu.conflicted,
+    )
+
+
 def devices_of(
     record: NodeRecord | None, reservations: Sequence[Reservation], containers: int
 ) -> tuple[tuple[ListedDevice, ...], ...]:

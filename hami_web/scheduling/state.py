@@ -271,7 +271,7 @@ class ClusterState:
         name = index.best(names)
         if name is None:
             return self._refuse(request, names)
-        choice = index.selection.choose(self._occupants.nodes[name].open_gpus)
+        choice = index.choice(self._occupants.nodes[name])
         if choice is None:  # cannot be: the index ranks only nodes with a plan
             raise RuntimeError(f"node {name} is ranked without a plan")
         quota = self._occupants.exceeded(pod.metadata.namespace, lambda: usage_of(choice))
