@@ -81,25 +81,21 @@ class ProfileTable:
 
         A profile that the GPU does not publish takes its memory slices only.
         """
+        every = list(instances)
         state = 0
-        names = []
-        for name, placement in instances:
+        for placement in (*(placement for _, placement in every), *blocked):
             state |= self._bits(placement)
-            names.append(name)
-        for placement in blocked:
-            state |= self._bits(placement)
-        return self.counting(state, names)
+        return self.counting(state, (name for name, _ in every))
 
     def layout(self, taken: int, starts: int) -> int:
-        """State of taken memory slices, and of those among them where an instance starts."""
+        """State of taken memory slices, and of those where an instance starts."""
         return (taken & self.slice_mask) | (starts & self.slice_mask) << self.grid
 
     def counting(self, state: int, names: Iterable[str]) -> int:
         """The state with what instances of profiles, by name, take beside their memory slices."""
-        if self._limited:
-            for name in names:
-                shape = self.by_name.get(name)
-                state = state if shape is None else take(shape, state)
+        for name in names if self._limited else ():
+            shape = self.by_name.get(name)
+            state = state if shape is None else take(shape, state)
         return state
 
     def satisfying(self, demand: Demand) -> tuple[Shape, ...]:
@@ -116,8 +112,7 @@ class ProfileTable:
         return take(shape, state | self._bits(placement))
 
     def _bits(self, placement: Placement) -> int:
-        mask = placement.mask & self.slice_mask
-        return mask | (mask & -mask) << self.grid
+        return self.layout(placement.mask, placement.mask & -placement.mask)
 
     def free_memory_slices(self, state: int) -> int:
         """Memory slices that nothing has taken, in any position."""
@@ -212,11 +207,8 @@ class ProfileTable:
         return found
 
     def _search(self, state: int, wanted: tuple[int, ...]) -> Packing | None:
-        room = self.free_memory_slices(state)
-        if (
-            sum(n * shape.memory_slices for n, shape in zip(wanted, self.shapes, strict=True))
-            > room
-        ):
+        needed = sum(n * s.memory_slices for n, s in zip(wanted, self.shapes, strict=True))
+        if needed > self.free_memory_slices(state):
             return None
         chosen = min(
             (shape for shape in self.shapes if wanted[shape.index]),

@@ -73,7 +73,7 @@ def _grouped(rows: Iterable[Row], key: str) -> Mapping[int, list[Row]]:
 
 def _claim(row: MigReservation) -> Claim:
     pod = PodIdentity(row.namespace, row.pod, row.pod_uid, row.priority)
-    return Claim(pod, row.to_domain(), Phase(phase_of(row).value))
+    return Claim.of(pod, Phase(phase_of(row).value), row.to_domain())
 
 
 def _gpu_record(

@@ -122,7 +122,7 @@ def _order(selection: Selection, item: Suggestion) -> tuple[tuple[int, ...], int
 def _taking(record: NodeRecord, choice: Choice, number: int) -> NodeRecord:
     """The node once one more Pod is on it, by the rule that follows every hold."""
     pod = PodIdentity("", "", _uid(number))
-    claims = tuple(Claim(pod, item, Phase.HELD) for item in choice.reservations)
+    claims = tuple(Claim.of(pod, Phase.HELD, item) for item in choice.reservations)
     after = exchange(record, None, PodRecord(pod, record.name, claims), record.version + 1)
     if after is None:  # cannot be: a node that takes work has neither doubts nor conflicts
         raise RuntimeError(f"node {record.name} does not take what was planned for it")

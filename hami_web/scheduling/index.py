@@ -154,10 +154,9 @@ class RankIndex:
             best = min(filter(None, map(self._entries.get, names)), default=None)
         return None if best is None else best[2]
 
-    def choice(self, record: NodeRecord) -> Choice | None:
+    def choice(self, name: str) -> Choice:
         """What the Pod gets on a node that ``best`` named, as planned for its rank."""
-        planned = self._plans.get(record.name)
-        return None if planned is None else self.selection.write(planned)
+        return self.selection.write(self._plans[name])
 
     def _front_for(self, count: int) -> _Front:
         """The front as deep as so many names need; kept while it is neither short nor long."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -102,12 +103,22 @@ class Occupants:
             del self.nodes[name]
             self._note(name)
 
-    def replace_nodes(self, nodes: Mapping[str, PublishedNode]) -> None:
-        """Take the facts of all nodes, by name."""
-        for published in nodes.values():
-            self._publish(published)
-        for name in [name for name in self._published if name not in nodes]:
-            self.remove_node(name)
+    def replace_nodes(
+        self, nodes: Iterable[NodeView], lock: AbstractContextManager[object]
+    ) -> None:
+        """Take a complete list of nodes, holding the lock for one of them, then for all facts.
+
+        New facts of thousands take a second, in which decisions go on; their nodes come one by one.
+        """
+        read: dict[str, PublishedNode] = {}
+        for node in nodes:
+            with lock:
+                read[node.name] = self.read(node)
+        with lock:
+            for published in read.values():
+                self._publish(published)
+            for name in [name for name in self._published if name not in read]:
+                self.remove_node(name)
 
     def set_pod(self, record: PodRecord) -> None:
         """Take what a Pod occupies, in place of what it occupied before."""

@@ -52,12 +52,12 @@ def doubts_of(gpus: Sequence[GpuRecord], pods: Iterable[PodRecord]) -> list[Rese
         if pod.doubt or pod.unexplained:
             found.extend(_unreadable(gpus, pod))
         for claim in pod.claims:
-            item = claim.reservation
-            if item.placement.end > grids.get(item.gpu_uuid, 0):
-                where = f"{item.gpu_uuid} has no placement {item.placement}"
+            uuid = claim.gpu_uuid
+            if claim.placement.end > grids.get(uuid, 0):
+                where = f"{uuid} has no placement {claim.placement}"
                 text = f"Pod {pod.identity.full_name}: {where}"
                 code = ProblemCode.MISPLACED
-                found.append(ReservationProblem(pod.identity, pod.node, code, text, item.gpu_uuid))
+                found.append(ReservationProblem(pod.identity, pod.node, code, text, uuid))
     return found
 
 

@@ -20,7 +20,6 @@ from hami_web.scheduling.changes import Subscribers
 from hami_web.scheduling.collection import undisturbed
 from hami_web.scheduling.holding import hold_choice, hold_of_bound, usage_of
 from hami_web.scheduling.holds import Hold, HoldBook
-from hami_web.scheduling.nodes import PublishedNode
 from hami_web.scheduling.observing import PodIntake
 from hami_web.scheduling.occupancy import Occupants
 from hami_web.scheduling.pods import PodRecord, ends_hold, identity_of, read_pod
@@ -70,13 +69,8 @@ class ClusterState:
 
     def replace_nodes(self, nodes: Iterable[NodeView]) -> None:
         """All nodes, after a complete list; what it says counts once all of it is read."""
-        read: dict[str, PublishedNode] = {}
         with undisturbed():
-            for node in nodes:  # decisions go on meanwhile: new facts of thousands take a second
-                with self._lock:
-                    read[node.name] = self._occupants.read(node)
-            with self._lock:
-                self._occupants.replace_nodes(read)
+            self._occupants.replace_nodes(nodes, self._lock)
         self._announce()
 
     def set_agent(self, node: str, alive: bool | None) -> None:  # noqa: FBT001
@@ -271,9 +265,7 @@ class ClusterState:
         name = index.best(names)
         if name is None:
             return self._refuse(request, names)
-        choice = index.choice(self._occupants.nodes[name])
-        if choice is None:  # cannot be: the index ranks only nodes with a plan
-            raise RuntimeError(f"node {name} is ranked without a plan")
+        choice = index.choice(name)
         quota = self._occupants.exceeded(pod.metadata.namespace, lambda: usage_of(choice))
         if quota is not None:
             return self._refuse(request, names, quota)
