@@ -69,7 +69,7 @@ class Replica:
 
     def crash(self) -> None:
         """Nothing is sent any more, not even what would give the Lease up."""
-        self.runtime._connection._configuration.host = "http://127.0.0.1:9"
+        self.runtime._connection._host = "http://127.0.0.1:9"
         self.runtime.stop()
 
 
