@@ -28,6 +28,7 @@ NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (
     ("dashboard:fragmentation", _("Fragmentation")),
     ("dashboard:what-if", _("What if")),
     ("dashboard:drain", _("Drain plan")),
+    ("dashboard:history", _("History")),
     ("dashboard:alerts", _("Alerts")),
     ("dashboard:drift", _("Drift")),
 )

@@ -1,0 +1,129 @@
+"""The page of the past: the map of a moment, and what changed since."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from hami_web.access.declared import needs
+from hami_web.access.identity import visibility_of
+from hami_web.access.roles import Verb
+from hami_web.core.errors import InvalidField
+from hami_web.dashboard import slice_map
+from hami_web.dashboard.cluster_map import ClusterMap
+from hami_web.dashboard.history_wording import change_words
+from hami_web.dashboard.pages import refused, respond
+from hami_web.dashboard.past import past_map
+from hami_web.dashboard.presentation import MapView, legend
+from hami_web.dashboard.seen import hide_unseen, seen_map
+from hami_web.history.changes import Change, Wanted, changes
+from hami_web.reservations.models import MigReservation
+
+logger = logging.getLogger(__name__)
+
+SLIDER: Final = timedelta(hours=24)
+DEFAULT: Final = timedelta(hours=1)
+BACK_MAX: Final = timedelta(days=366)
+CHANGES_MAX: Final = 200
+MOMENT: Final = "a time as 2026-01-31T12:00:00Z, at most 366 days back"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """One change in words; ``where`` names GPU and placement, ``who`` the Pod."""
+
+    change: Change
+    words: str
+    where: str
+    who: str
+
+
+@needs(Verb.READ)
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """The map ``at`` a moment; ``ago`` in minutes leads there. 503 without a database."""
+    now, current = timezone.now(), seen_map(request)
+    try:
+        if "ago" in request.GET:
+            return redirect(_address(now - parse_ago(request.GET["ago"])))
+        moment = parse_moment(request.GET.get("at", ""), now)
+    except InvalidField as error:
+        return refused(request, error, current)
+    seen = visibility_of(request)
+    wanted = Wanted(moment, now, seen.restrict(MigReservation.objects.all(), "namespace"))
+    context: dict[str, object] = {
+        "at": moment,
+        "written": _written(moment),
+        "minutes": max(0, round((now - moment).total_seconds() / 60)),
+        "slider": round(SLIDER.total_seconds() / 60),
+        "earlier": _address(moment - timedelta(minutes=10)),
+        "later": _address(min(moment + timedelta(minutes=10), now)),
+    }
+    try:
+        past = hide_unseen(past_map(moment), seen)
+        found = changes(wanted, limit=CHANGES_MAX + 1)
+    except DatabaseError as error:
+        logger.warning("the past cannot be read: %s", error)
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        return respond(request, "dashboard/history.html", context, current=current, status=status)
+    context |= {
+        "readable": True,
+        "past": MapView(past),
+        "totals": MapView(past).totals,
+        "legend": legend(MapView(past)),
+        "patterns": slice_map.render_patterns(),
+        "changes": [_line(item, current) for item in found[:CHANGES_MAX]],
+        "more": len(found) > CHANGES_MAX,
+    }
+    return respond(request, "dashboard/history.html", context, current=current)
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """A time with its zone, not in the future; an hour ago without one. Raises InvalidField."""
+    if not text:
+        return now - DEFAULT
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidField("at", text, MOMENT) from None
+    if moment.tzinfo is None or "T" not in text:
+        raise InvalidField("at", text, MOMENT)
+    if moment > now or moment < now - BACK_MAX:
+        raise InvalidField("at", text, MOMENT)
+    return moment.astimezone(UTC)
+
+
+def parse_ago(text: str) -> timedelta:
+    """Minutes back. Raises InvalidField."""
+    most = round(SLIDER.total_seconds() / 60)
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) <= most):
+        raise InvalidField("ago", text, f"minutes in 0…{most}")
+    return timedelta(minutes=int(text))
+
+
+def _address(moment: datetime) -> str:
+    return f"{reverse('dashboard:history')}?{urlencode({'at': _written(moment)})}"
+
+
+def _written(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _line(change: Change, current: ClusterMap | None) -> ChangeLine:
+    row = current.rows.get(change.gpu_uuid) if current else None
+    gpu = f"GPU {row.index}" if row else change.gpu_uuid
+    place = "" if change.start is None else f"{change.start}:{change.size}"
+    where = " ".join(part for part in (change.node, gpu, place) if part)
+    who = f"{change.namespace}/{change.pod}" if change.pod else ""
+    return ChangeLine(change, change_words(change.entity, change.change), where, who)
