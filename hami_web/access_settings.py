@@ -29,7 +29,22 @@ AUDIT_DAYS = environment.number("HAMI_AUDIT_DAYS", 0, least=0, most=36_500)
 # For manage.py create_admin, where nobody can type.
 ADMIN_PASSWORD = environment.secret("HAMI_ADMIN_PASSWORD")
 
+# The provider's own description of itself is read below this address; empty: no OIDC.
+OIDC_ISSUER = environment.text("HAMI_OIDC_ISSUER").rstrip("/")
+OIDC_NAME_CLAIM = environment.text("HAMI_OIDC_NAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = environment.text("HAMI_OIDC_GROUPS_CLAIM", "groups")
+# Names of the library (access/oidc.py).
+OIDC_RP_CLIENT_ID = environment.text("HAMI_OIDC_CLIENT_ID")
+OIDC_RP_CLIENT_SECRET = environment.secret("HAMI_OIDC_CLIENT_SECRET")
+OIDC_RP_SCOPES = environment.text("HAMI_OIDC_SCOPES", "openid profile groups")
+OIDC_RP_SIGN_ALGO = environment.choice("HAMI_OIDC_ALGORITHM", ("RS256", "ES256"))
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10
+OIDC_AUTHENTICATION_CALLBACK_URL = "access:oidc-callback"
+
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+if OIDC_ISSUER:
+    AUTHENTICATION_BACKENDS.append("hami_web.access.oidc.OidcBackend")
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
     for name, options in (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
@@ -37,6 +39,28 @@ def check_proxies(app_configs: Any = None, **_options: Any) -> Sequence[CheckMes
         text = "HAMI_WEB_HTTPS: TLS ends at a proxy, and none is allowed to say so"
         found.append(Error(text, hint=hint, id="hami.E012"))
     return found
+
+
+@register()
+def check_oidc(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E013: what sign-in by OIDC needs."""
+    if not settings.OIDC_ISSUER:
+        return []
+    lacking = [
+        name
+        for name, value in (
+            ("HAMI_OIDC_CLIENT_ID", settings.OIDC_RP_CLIENT_ID),
+            ("HAMI_OIDC_CLIENT_SECRET", settings.OIDC_RP_CLIENT_SECRET),
+        )
+        if not value
+    ]
+    texts = [f"{name}: HAMI_OIDC_ISSUER needs it" for name in lacking]
+    issuer = urlsplit(settings.OIDC_ISSUER)
+    if issuer.scheme != "https" and not _is_loopback(issuer.hostname or ""):
+        texts.append(f"HAMI_OIDC_ISSUER: {settings.OIDC_ISSUER!r}: allowed: https://…")
+    if find_spec("mozilla_django_oidc") is None:
+        texts.append("HAMI_OIDC_ISSUER: the extra oidc is not installed")
+    return [Error(text, id="hami.E013") for text in texts]
 
 
 @register(Tags.security, deploy=True)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from http import HTTPStatus
-from typing import Any
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth import authenticate
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, ngettext
@@ -22,10 +30,14 @@ from hami_web.access.errors import IdentityUnavailable
 from hami_web.access.forms import PasswordForm, TokenForm
 from hami_web.access.models import User
 from hami_web.access.network import client_address
+from hami_web.access.pacing import TokenBuckets
 from hami_web.access.reviewer import reviewer
 
 KUBERNETES = "kubernetes token"
 """Stands for the name where none is claimed."""
+BEGINS_A_MINUTE: Final = 30
+"""Sign-ins by OIDC that one address may begin; each is a row in the database."""
+_begins = TokenBuckets(BEGINS_A_MINUTE)
 
 
 @public
@@ -35,7 +47,12 @@ KUBERNETES = "kubernetes token"
 def sign_in(request: HttpRequest) -> HttpResponse:
     """The page with every way that is switched on."""
     if request.method != "POST":
-        return _page(request)
+        if "failed" not in request.GET:
+            return _page(request)
+        text = gettext(
+            "The account provider did not let you in, or does not answer now. Try again."
+        )
+        return _page(request, text, HTTPStatus.UNAUTHORIZED)
     by_token = "token" in request.POST
     if not (settings.KUBERNETES_LOGIN if by_token else settings.LOCAL_LOGIN):
         return _page(request, gettext("This way of signing in is switched off."))
@@ -118,8 +135,37 @@ def _page(
         "next": next_address(request),
         "password_form": PasswordForm() if settings.LOCAL_LOGIN else None,
         "token_form": TokenForm() if settings.KUBERNETES_LOGIN else None,
+        "oidc": bool(settings.OIDC_ISSUER),
     }
     response = render(request, "access/login.html", context, status=status)
     if status is HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="hami-web"'
     return response
+
+
+@public
+@never_cache
+@require_http_methods(["GET"])
+def oidc_begin(request: HttpRequest) -> HttpResponseBase:
+    """To the OIDC provider."""
+    wait_s = _begins.take(client_address(request)) if settings.OIDC_ISSUER else 0.0
+    if wait_s:
+        return _too_often(request, wait_s)
+    response: HttpResponseBase = _oidc().Begin.as_view()(request)
+    return response
+
+
+@public
+@never_cache
+@require_http_methods(["GET"])
+def oidc_callback(request: HttpRequest) -> HttpResponseBase:
+    """Back from the OIDC provider."""
+    response: HttpResponseBase = _oidc().Callback.as_view()(request)
+    return response
+
+
+def _oidc() -> ModuleType:
+    """Its library is there only where it is wanted. Raises Http404 where it is switched off."""
+    if not settings.OIDC_ISSUER:
+        raise Http404("OIDC is switched off")
+    return import_module("hami_web.access.oidc")

@@ -29,6 +29,8 @@ OPEN = {
     "language",
     "login",
     "logout",
+    "oidc/callback",
+    "oidc/login",
     "readyz",
 }
 """All that may be asked without being anyone. Nothing of the cluster or of people is behind it."""
