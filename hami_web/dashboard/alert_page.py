@@ -10,11 +10,13 @@ from typing import Any, Final
 from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
+from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.errors import InvalidField
 from hami_web.dashboard.history_wording import alert_words, cause_words, kind_words
 from hami_web.dashboard.pages import refused, respond
@@ -57,7 +59,8 @@ def alerts(request: HttpRequest) -> HttpResponse:
     if show == "current":
         rows = rows.filter(resolved_at=None)
     found = _read(rows)
-    lines = [AlertLine(row, *alert_words(row.code)) for row in found[:SHOWN_MAX]] if found else []
+    everything = visibility_of(request).everything
+    lines = [_line(row, everything=everything) for row in (found or ())[:SHOWN_MAX]]
     context = {"lines": lines, "show": show, "more": len(found or ()) > SHOWN_MAX}
     return _answer(request, "dashboard/alerts.html", context, readable=found is not None)
 
@@ -80,6 +83,13 @@ def drift(request: HttpRequest) -> HttpResponse:
         "more": len(found or ()) > SHOWN_MAX,
     }
     return _answer(request, "dashboard/drift.html", context, readable=compared is not None)
+
+
+def _line(alert: Alert, *, everything: bool) -> AlertLine:
+    """Texts of no namespace tell what agents say, which may name any Pod."""
+    if not everything and not alert.namespace:
+        alert.text = gettext(UNAVAILABLE)
+    return AlertLine(alert, *alert_words(alert.code))
 
 
 def _read(rows: QuerySet[Any]) -> list[Any] | None:

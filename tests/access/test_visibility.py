@@ -24,7 +24,7 @@ from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.events import SeenChanges, stream_changes
 from hami_web.dashboard.live import Change
 from hami_web.dashboard.seen import hide_unseen
-from hami_web.history.models import Drift, DriftCause, Reconciliation
+from hami_web.history.models import Alert, Drift, DriftCause, Reconciliation
 from hami_web.history.refusals import ObservedRefusal, note_refusals
 from hami_web.inventory.models import Node
 from hami_web.simulator.identity import AccessRule
@@ -177,6 +177,20 @@ PATHS = [
     *("samples", "fragmentation", f"gpus/{GPUS[0]}/map", f"gpus/{GPUS[2]}/map"),
     "usage?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z",
 ]
+
+
+@pytest.mark.usefixtures("_mirrored", "live", "ann")
+@pytest.mark.parametrize("path", ["/alerts", "/alerts?show=all", "/drift", "/fragmentation"])
+def test_pages_of_the_mirror_name_nothing_hidden_either(browser: Client, path: str) -> None:
+    raised = {"raised_at": moment(0), "seen_at": moment(0)}
+    Alert.objects.create(code="ForeignInstance", subject="GPU-0 4:2", text="of other/c", **raised)
+    Alert.objects.create(
+        code="ReservationNotRealized", subject="u", namespace="other", text="other/c", **raised
+    )
+    sign_in(browser)
+    answer = browser.get(path)
+    assert answer.status_code == 200
+    assert "other/c" not in answer.content.decode()
 
 
 @pytest.mark.usefixtures("_mirrored")
