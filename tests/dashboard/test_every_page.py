@@ -1,0 +1,105 @@
+"""Every page in a real browser: both languages, both themes, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.urls import resolve
+from django.utils import timezone
+from playwright.sync_api import Browser, Page
+
+from hami_web.dashboard import pages
+from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
+from hami_web.history.conditions import AlertCode
+from hami_web.history.models import Alert, Sample
+
+from .conftest import GivenMap
+from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
+from .test_drawing import GPU, IDENTITY, drawn, node, pod
+
+pytestmark = [*pytestmark, pytest.mark.django_db(transaction=True)]
+PATHS = {
+    "/": "map", "/?view=table": "table", "/?density=dense&group=model": "dense map",
+    "/fragmentation": "fragmentation", "/what-if": "empty question",
+    "/what-if?wish=3g.20gb+x3": "answer", "/what-if?wish=none": "refused question",
+    "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
+    "/drift": "drift", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU", "/pods/team/waits": "Pod",
+    "/pods/team/none": "not found",
+}  # fmt: skip
+WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
+OUTLINE = """() => ({
+  spill: document.documentElement.scrollWidth - innerWidth,
+  headings: document.querySelectorAll('h1').length,
+  unnamed: [...document.querySelectorAll('a, button, input:not([type=hidden]), select')].filter(
+    e => e.checkVisibility() && !(e.textContent.trim() || e.getAttribute('aria-label') ||
+      e.labels?.length || e.title)).map(e => e.outerHTML.slice(0, 120)),
+  doubled: [...document.querySelectorAll('[id]')].map(e => e.id)
+    .filter((id, at, all) => all.indexOf(id) !== at),
+})"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _rows_beside_the_browser() -> Iterator[None]:
+    """Playwright's loop runs in this thread; the rows of a test may be written all the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _cluster(live: GivenMap, settings) -> None:
+    settings.ANONYMOUS_ROLE = "operator"
+    known = drawn([node()], [pod("a", 0, 1, IDENTITY), pod("b", 4, 1)])
+    waiting = (WaitingPod("team/waits", "0/1 nodes are available"),)
+    live.show(ClusterMap(2, known.nodes, waiting, known.records))
+    now = timezone.now()
+    Alert.objects.create(
+        code=AlertCode.AGENT_STALE, subject="n1", text="silent", raised_at=now, seen_at=now
+    )
+    Sample.objects.create(
+        at=now - timedelta(hours=1), gpus=2, memory_slices=16, reserved_memory_slices=2,
+        realized_memory_slices=1, blocked_memory_slices=0, fragmentation=0.4,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=WAYS, ids=["-".join(map(str, way)) for way in WAYS])
+def page(browser: Browser, site: str, request) -> Iterator[Page]:  # noqa: F811
+    language, scheme, width = request.param
+    context = browser.new_context(
+        base_url=site, locale=language, color_scheme=scheme, reduced_motion="reduce",
+        viewport={"width": width, "height": 900},
+    )  # fmt: skip
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    yield page
+    context.close()
+
+
+def test_every_page_fits_its_width_and_has_one_heading_and_named_controls(page: Page) -> None:
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text))
+    for path, name in PATHS.items():
+        response = page.goto(path)
+        assert response is not None
+        outline = page.evaluate(OUTLINE)
+        assert outline == {"spill": 0, "headings": 1, "unnamed": [], "doubled": []}, name
+    # A page that is not found or refused is a complaint of the browser's, and no other is.
+    assert [text for text in complaints if "status of 40" not in text] == []
+
+
+def test_every_page_of_the_navigation_is_tried_here() -> None:
+    tried = {resolve(path.partition("?")[0]).view_name for path in PATHS}
+    assert {name for name, _ in pages.NAVIGATION} <= tried
+
+
+def test_a_page_in_chinese_has_a_chinese_title(browser: Browser, site: str) -> None:  # noqa: F811
+    context = browser.new_context(base_url=site, locale="zh-CN")
+    page = context.new_page()
+    for path in ("/fragmentation", "/what-if", "/drain-plan", "/history", "/alerts", "/drift"):
+        page.goto(path)
+        assert re.search("[\u4e00-\u9fff]", page.title()), path
+    context.close()
