@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from hami_web.api.governed import Governed
+from hami_web.api.pages import Pages
 from hami_web.api.parameters import (
     COMMON,
     LIMIT_DEFAULT,
@@ -37,6 +38,7 @@ class ListView(Governed, GenericAPIView[Any]):
     may not see are not there, for filters and order neither.
     """
 
+    pagination_class = Pages
     namespace_column: ClassVar[str] = ""
 
     filters: ClassVar[tuple[Filter, ...]] = ()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from django.db.models import Model, Q, QuerySet
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.request import Request
 
 from hami_web.api.problems import InvalidParameter
 
 M = TypeVar("M", bound=Model)
+Schema = Mapping[str, object]
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 500
 OFFSET_MAX = 1_000_000
@@ -21,35 +22,60 @@ TEXT_MAX = 300
 IN_MAX = 100
 NUMBER_MAX = 2**31 - 1
 MOMENT = "an ISO 8601 time with zone, as 2026-01-31T12:00:00Z"
+MOMENT_EXAMPLE = "2026-01-31T12:00:00Z"
+A_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": TEXT_MAX}
+TEXTS: Schema = {"type": "string", "minLength": 1}
+A_FLAG: Schema = {"type": "string", "enum": ["true", "false"]}
+A_MOMENT: Schema = {"type": "string", "format": "date-time"}
+A_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": NUMBER_MAX}
 TEXT = f"1…{TEXT_MAX} characters, none of them NUL"
 RANGE_DAYS_MAX = 366
+_EXAMPLE = OpenApiExample("a moment", MOMENT_EXAMPLE)
 RANGE = (
-    OpenApiParameter("from", str, required=True, description=MOMENT),
-    OpenApiParameter("to", str, description=f"{MOMENT}; default now"),
+    OpenApiParameter(
+        "from", dict(A_MOMENT), required=True, description=MOMENT, examples=[_EXAMPLE]
+    ),
+    OpenApiParameter(
+        "to", dict(A_MOMENT), description=f"{MOMENT}; default now", examples=[_EXAMPLE]
+    ),
 )
 COMMON = ("limit", "offset", "ordering", "fields", "format")
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One parameter of the query. ``apply`` takes rows and the parsed value."""
+    """One parameter of the query. ``apply`` takes rows and the parsed value.
+
+    ``schema`` is what OpenAPI says of its values, ``example`` one of them.
+    """
 
     name: str
     parse: Callable[[str, str], object]
     apply: Callable[[QuerySet[Any], Any], QuerySet[Any]]
     allowed: str
+    schema: Mapping[str, object]
+    example: object
 
 
 def by_text(name: str, column: str | None = None) -> tuple[Filter, Filter]:
     """``name=`` and ``name__in=`` with commas."""
     lookup = column or name
     return (
-        Filter(name, parse_text, lambda rows, value: rows.filter(**{lookup: value}), TEXT),
+        Filter(
+            name,
+            parse_text,
+            lambda rows, value: rows.filter(**{lookup: value}),
+            TEXT,
+            A_TEXT,
+            "a",
+        ),
         Filter(
             f"{name}__in",
             _parse_texts,
             lambda rows, value: rows.filter(**{f"{lookup}__in": value}),
             f"at most {IN_MAX} values separated by commas",
+            TEXTS,
+            "a,b",
         ),
     )
 
@@ -67,12 +93,21 @@ def by_choice(name: str, words: Sequence[str]) -> tuple[Filter, Filter]:
         return [parse(field, part) for part in text.split(",")]
 
     return (
-        Filter(name, parse, lambda rows, value: rows.filter(**{name: value}), allowed),
+        Filter(
+            name,
+            parse,
+            lambda rows, value: rows.filter(**{name: value}),
+            allowed,
+            {"type": "string", "enum": list(words)},
+            words[0],
+        ),
         Filter(
             f"{name}__in",
             parse_all,
             lambda rows, value: rows.filter(**{f"{name}__in": value}),
             f"of {allowed}, separated by commas",
+            TEXTS,
+            ",".join(words[:2]),
         ),
     )
 
@@ -85,7 +120,7 @@ def by_flag(name: str, condition: Callable[[QuerySet[Any], bool], QuerySet[Any]]
             raise InvalidParameter(field, text, "true, false")
         return text == "true"
 
-    return Filter(name, parse, condition, "true, false")
+    return Filter(name, parse, condition, "true, false", A_FLAG, "true")
 
 
 def by_number(name: str, lookup: str | None = None) -> Filter:
@@ -99,7 +134,9 @@ def by_number(name: str, lookup: str | None = None) -> Filter:
         return int(text)
 
     condition = lookup or name
-    return Filter(name, parse, lambda rows, value: rows.filter(**{condition: value}), allowed)
+    return Filter(
+        name, parse, lambda rows, value: rows.filter(**{condition: value}), allowed, A_NUMBER, 1
+    )
 
 
 def by_size(name: str) -> tuple[Filter, Filter]:
@@ -119,7 +156,8 @@ def by_search(*columns: str) -> Filter:
             found |= Q(**{f"{column}__icontains": value})
         return rows.filter(found)
 
-    return Filter("q", parse_text, search, f"a part of {', '.join(columns)}; {TEXT}")
+    allowed = f"a part of {', '.join(columns)}; {TEXT}"
+    return Filter("q", parse_text, search, allowed, A_TEXT, "a")
 
 
 def by_time(name: str) -> tuple[Filter, Filter]:
@@ -130,12 +168,16 @@ def by_time(name: str) -> tuple[Filter, Filter]:
             parse_moment,
             lambda rows, value: rows.filter(**{f"{name}__gte": value}),
             MOMENT,
+            A_MOMENT,
+            MOMENT_EXAMPLE,
         ),
         Filter(
             f"{name}__lt",
             parse_moment,
             lambda rows, value: rows.filter(**{f"{name}__lt": value}),
             MOMENT,
+            A_MOMENT,
+            MOMENT_EXAMPLE,
         ),
     )
 
@@ -186,6 +228,11 @@ def parse_whole(request: Request, field: str, default: int, *, least: int, most:
     return int(text)
 
 
+def whole_schema(least: int, most: int, default: int) -> Schema:
+    """What OpenAPI says of a whole number with bounds."""
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+
+
 def check_known(request: Request, known: Sequence[str]) -> None:
     """Refuse parameters that nobody reads, and those given twice."""
     for field, values in request.query_params.lists():
@@ -216,5 +263,5 @@ def apply_ordering(rows: QuerySet[M], request: Request, allowed: Sequence[str]) 
     return rows.order_by(*fields, "pk")
 
 
-AT = Filter("at", parse_moment, lambda rows, _moment: rows, MOMENT)
+AT = Filter("at", parse_moment, lambda rows, _moment: rows, MOMENT, A_MOMENT, MOMENT_EXAMPLE)
 """An instant of the past; the view's ``rows`` are of then already."""

@@ -94,12 +94,20 @@ def plan(
 ) -> DrainAnswer | None:
     """The fewest Pods to move, or None where no moves that are allowed are enough.
 
-    GPUs that take no work are left alone. Pods that are being deleted leave by themselves.
+    GPUs that take no work are left alone. Pods that are being deleted leave by themselves, and
+    those that are only held for are about to come.
     """
     housings = [_staying(housing_of(node, gpu), gpu) for node, gpu in _open(records)]
+    coming = {
+        claim.pod.uid
+        for _, gpu in _open(records)
+        for claim in gpu.claims
+        if claim.phase is Phase.HELD
+    }
+    fixed = protected | coming
 
     def may_move(tenant: Tenant) -> bool:
-        return tenant.owner not in protected and tenant.priority <= question.max_priority
+        return tenant.owner not in fixed and tenant.priority <= question.max_priority
 
     found = plan_drain(housings, question.profile, question.count, may_move=may_move)
     return None if found is None else _answer(records, question.profile, found)

@@ -23,6 +23,7 @@ from hami_web.inventory.models import LIVE
 from hami_web.inventory.selectors import to_capability, to_profile
 from hami_web.reservations.claims import phase_of
 from hami_web.reservations.models import MigReservation
+from hami_web.reservations.models import Phase as Stored
 from hami_web.reservations.selectors import live_by_gpu
 from hami_web.scheduling.records import (
     Claim,
@@ -73,7 +74,8 @@ def _grouped(rows: Iterable[Row], key: str) -> Mapping[int, list[Row]]:
 
 def _claim(row: MigReservation) -> Claim:
     pod = PodIdentity(row.namespace, row.pod, row.pod_uid, row.priority)
-    return Claim.of(pod, Phase(phase_of(row).value), row.to_domain())
+    phase = Phase.HELD if row.phase == Stored.HELD else Phase(phase_of(row).value)
+    return Claim.of(pod, phase, row.to_domain())
 
 
 def _gpu_record(

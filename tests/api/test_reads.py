@@ -167,3 +167,23 @@ def test_an_answer_takes_a_fixed_number_of_queries(
     assert live_gpus().count() == 4
     with django_assert_num_queries(queries):
         assert client.get(f"/api/v1/{path}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("at", "states"),
+    [
+        ("2025-12-31T00:00:00Z", ["free"] * 8),
+        ("2026-01-01T00:00:05Z", ["free"] * 4 + ["blocked"] + ["free"] * 2),
+        ("2026-01-01T00:00:10Z", ["realized", "free", "reserved", "blocked", "free", "free"]),
+    ],
+)
+def test_a_map_tells_of_any_moment(client: Client, at, states) -> None:
+    found = client.get(f"/api/v1/gpus/{GPUS[0]}/map", {"at": at}).json()["intervals"]
+    assert [item["state"] for item in found] == states
+
+
+def test_a_map_of_the_past_has_what_is_over_since(client: Client) -> None:
+    url = f"/api/v1/gpus/{GPUS[2]}/map"
+    then = client.get(url, {"at": "2026-01-01T00:30:00Z"}).json()["intervals"]
+    assert [(item["pod"], item["state"], item["size"]) for item in then] == [("c", "reserved", 8)]
+    assert {item["state"] for item in client.get(url).json()["intervals"]} == {"free"}

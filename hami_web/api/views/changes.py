@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hami_web.api.described import parameter
 from hami_web.api.governed import Governed
 from hami_web.api.listing import next_url
+from hami_web.api.pages import Pages
 from hami_web.api.parameters import (
+    A_TEXT,
     LIMIT_DEFAULT,
     LIMIT_MAX,
     OFFSET_MAX,
@@ -21,6 +24,7 @@ from hami_web.api.parameters import (
     parse_range,
     parse_text,
     parse_whole,
+    whole_schema,
 )
 from hami_web.api.problems import InvalidParameter
 from hami_web.api.serializers import history as shapes
@@ -37,14 +41,20 @@ class Changes(Governed, GenericAPIView[Any]):
     """
 
     serializer_class = shapes.ChangeSerializer
+    pagination_class = Pages
 
     @extend_schema(
         parameters=[
             *RANGE,
-            OpenApiParameter("entity", str, description=f"allowed: {', '.join(ENTITIES)}"),
-            *(OpenApiParameter(name, str, description=f"allowed: {TEXT}") for name in _TEXTS),
-            OpenApiParameter("limit", int, description=f"1…{LIMIT_MAX}"),
-            OpenApiParameter("offset", int, description=f"0…{OFFSET_MAX}"),
+            parameter(
+                "entity",
+                {"type": "string", "enum": list(ENTITIES)},
+                f"allowed: {', '.join(ENTITIES)}",
+                ENTITIES[0],
+            ),
+            *(parameter(name, A_TEXT, f"allowed: {TEXT}", "a") for name in _TEXTS),
+            parameter("limit", whole_schema(1, LIMIT_MAX, LIMIT_DEFAULT), f"1…{LIMIT_MAX}", 100),
+            parameter("offset", whole_schema(0, OFFSET_MAX, 0), f"0…{OFFSET_MAX}", 100),
         ]
     )
     def get(self, request: Request) -> Response:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from hami_web.api.described import parameter
 from hami_web.api.governed import Governed
 from hami_web.api.listing import ListView
+from hami_web.api.pages import Rows
 from hami_web.api.parameters import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -21,6 +23,7 @@ from hami_web.api.parameters import (
     by_time,
     check_known,
     parse_whole,
+    whole_schema,
 )
 from hami_web.api.problems import NotVisible
 from hami_web.api.serializers import history as shapes
@@ -55,8 +58,15 @@ class Why(Governed, GenericAPIView[Any]):
     """What was said of one Pod, newest first: by the extender, and by kube-scheduler."""
 
     serializer_class = shapes.WhySerializer
+    pagination_class = Rows
 
-    @extend_schema(parameters=[OpenApiParameter("limit", int, description=f"1…{LIMIT_MAX}")])
+    @extend_schema(
+        parameters=[
+            parameter(
+                "limit", whole_schema(1, LIMIT_MAX, LIMIT_DEFAULT), f"1…{LIMIT_MAX}", LIMIT_DEFAULT
+            )
+        ]
+    )
     def get(self, request: Request, namespace: str, pod: str) -> Response:
         """Also of a Pod that is gone. Raises NotVisible, whether it exists or not."""
         check_known(request, ("limit", "format"))

@@ -5,25 +5,29 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hami_web.access.visibility import Visibility
+from hami_web.api.described import moment as a_moment
 from hami_web.api.governed import Governed
 from hami_web.api.gpu_map import Interval, draw, intervals, masked
 from hami_web.api.parameters import check_known, parse_moment
+from hami_web.api.serializers import maps as shapes
 from hami_web.inventory.models import Gpu, GpuState
 from hami_web.inventory.selectors import gpus_at, live_gpus
 from hami_web.reservations.models import MigReservation
 from hami_web.reservations.selectors import as_of
 
+AT = a_moment("at", ": the GPU as it was then")
+
 
 class GpuMap(Governed, APIView):
     """All memory slices of one GPU: reservations, blocked and free ones."""
 
-    @extend_schema(responses=OpenApiTypes.OBJECT)
+    @extend_schema(responses=shapes.GpuMapSerializer, parameters=[AT])
     def get(self, request: Request, uuid: str) -> Response:
         """As JSON."""
         check_known(request, ("format", "at"))
@@ -40,7 +44,11 @@ class GpuMap(Governed, APIView):
 class GpuDrawing(Governed, APIView):
     """The same as a drawing."""
 
-    @extend_schema(responses={(200, "image/svg+xml"): OpenApiTypes.STR})
+    @extend_schema(
+        operation_id="v1_gpus_drawing",
+        responses={(200, "image/svg+xml"): OpenApiTypes.STR},
+        parameters=[AT, OpenApiParameter("format", exclude=True)],
+    )
     def get(self, request: Request, uuid: str) -> HttpResponse:
         """As SVG."""
         check_known(request, ("at",))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.conf import settings
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,9 +14,10 @@ from rest_framework.response import Response
 from hami_web.access.roles import Verb
 from hami_web.api.bodies import read_body
 from hami_web.api.codes import IMPOSSIBLE
+from hami_web.api.described import A_NAME, parameter
 from hami_web.api.drain import document_of as document_of_plan
 from hami_web.api.governed import Governed
-from hami_web.api.parameters import check_known, parse_whole
+from hami_web.api.parameters import check_known, parse_whole, whole_schema
 from hami_web.api.problems import InvalidBody, InvalidParameter, Problem, error_of
 from hami_web.api.serializers import drain as drain_shapes
 from hami_web.api.serializers import whatif as shapes
@@ -49,7 +50,15 @@ class WhatIf(Governed, GenericAPIView[Any]):
     serializer_class = shapes.WhatIfAnswerSerializer
 
     @extend_schema(
-        request=shapes.WhatIfBody, responses={200: shapes.WhatIfAnswerSerializer}, filters=False
+        request=shapes.WhatIfBody,
+        responses={200: shapes.WhatIfAnswerSerializer},
+        filters=False,
+        examples=[
+            OpenApiExample(
+                "two of a profile", {"profile": "3g.20gb", "count": 2}, request_only=True
+            ),
+            OpenApiExample("by size", {"memory_mib": 10000, "cores": 20}, request_only=True),
+        ],
     )
     def post(self, request: Request) -> Response:
         """Ranked places, or what is in the way of the next Pod."""
@@ -76,12 +85,15 @@ class DrainPlan(Governed, GenericAPIView[Any]):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("profile", str, required=True, description="a profile's name"),
-            OpenApiParameter("count", int, description=f"1…{PLACEMENTS_MAX}, default 1"),
-            OpenApiParameter(
+            parameter("profile", A_NAME, "a profile's name", "3g.20gb", required=True),
+            parameter(
+                "count", whole_schema(1, PLACEMENTS_MAX, 1), f"1…{PLACEMENTS_MAX}, default 1", 2
+            ),
+            parameter(
                 "max_priority",
-                int,
-                description=f"0…{PRIORITY_MAX} (default): Pods of a higher priority stay",
+                whole_schema(0, PRIORITY_MAX, PRIORITY_MAX),
+                f"0…{PRIORITY_MAX} (default): Pods of a higher priority stay",
+                1000,
             ),
         ],
         filters=False,

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hami_web.api.governed import Governed
+from hami_web.api.pages import Rows
 from hami_web.api.parameters import RANGE, check_known, parse_range
 from hami_web.api.serializers import reservations as shapes
 from hami_web.reservations.usage import usage_between
@@ -19,6 +20,7 @@ class UsageHours(Governed, GenericAPIView[Any]):
     """GPU-hours by namespace and profile over a range of time, at most 366 days."""
 
     serializer_class = shapes.UsageSerializer
+    pagination_class = Rows
 
     @extend_schema(parameters=[*RANGE])
     def get(self, request: Request) -> Response:

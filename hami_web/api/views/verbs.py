@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hami_web.access.roles import Verb
 from hami_web.api.bodies import read_body
 from hami_web.api.codes import CONFLICT, RACE
+from hami_web.api.described import A_NAME, parameter
 from hami_web.api.etags import check_match, etag_of
 from hami_web.api.parameters import check_known
 from hami_web.api.problems import Problem
@@ -21,12 +22,15 @@ from hami_web.scheduling.cordon import NotPublished
 from hami_web.verbs.alerts import acknowledge_alert
 from hami_web.verbs.gpus import cordon_gpu
 
-IF_MATCH = OpenApiParameter(
+IF_MATCH = parameter(
     "If-Match",
-    str,
-    OpenApiParameter.HEADER,
-    description="an ETag of the object: 412 where it is in another state by now",
+    A_NAME,
+    "an ETag of the object: 412 where it is in another state by now",
+    '"0b6f2d1c9a8e4f5d6c7b8a9f0e1d2c3b"',
+    header=True,
 )
+CORDON_EXAMPLE = OpenApiExample("with a reason", {"reason": "the fan is loud"}, request_only=True)
+NOTE_EXAMPLE = OpenApiExample("with a note", {"note": "on it"}, request_only=True)
 
 
 class _CordonVerb(GpuDetail):
@@ -38,7 +42,7 @@ class _CordonVerb(GpuDetail):
 
     def change(self, request: Request, uuid: str) -> Response:
         """Write the node's annotation, with the caller recorded before and after."""
-        check_known(request, ())
+        check_known(request, ("format",))
         reason = read_body(shapes.CordonBody, request)["reason"]
         row = self.row(uuid=uuid)
         document = self.document(row)
@@ -62,6 +66,7 @@ class CordonGpu(_CordonVerb):
     @extend_schema(
         operation_id="gpu_cordon",
         request=shapes.CordonBody,
+        examples=[CORDON_EXAMPLE],
         responses=shapes.CordonSerializer,
         parameters=[IF_MATCH],
         filters=False,
@@ -79,6 +84,7 @@ class UncordonGpu(_CordonVerb):
     @extend_schema(
         operation_id="gpu_uncordon",
         request=shapes.CordonBody,
+        examples=[CORDON_EXAMPLE],
         responses=shapes.CordonSerializer,
         parameters=[IF_MATCH],
         filters=False,
@@ -97,13 +103,14 @@ class AcknowledgeAlert(AlertDetail):
     @extend_schema(
         operation_id="alert_acknowledge",
         request=shapes.AcknowledgeBody,
+        examples=[NOTE_EXAMPLE],
         responses=AlertDetailSerializer,
         parameters=[IF_MATCH],
         filters=False,
     )
     def post(self, request: Request, pk: int) -> Response:
         """Store who knows of it, and their note. The same caller may say it again."""
-        check_known(request, ())
+        check_known(request, ("format",))
         note = read_body(shapes.AcknowledgeBody, request)["note"]
         row = self.row(pk=pk)
         check_match(request, self.document(row))

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hami_web.api.governed import Governed
+from hami_web.api.pages import Rows
 from hami_web.api.parameters import check_known
 from hami_web.api.serializers import history as shapes
 from hami_web.history.vitals import vitals
@@ -20,6 +21,7 @@ class Worker(Governed, GenericAPIView[Any]):
     """Each part of the worker, with its last sign of life."""
 
     serializer_class = shapes.VitalSerializer
+    pagination_class = Rows
 
     def get(self, request: Request) -> Response:
         """One row for each part."""
