@@ -172,7 +172,6 @@ def test_an_answer_takes_a_fixed_number_of_queries(
 @pytest.mark.parametrize(
     ("at", "states"),
     [
-        ("2025-12-31T00:00:00Z", ["free"] * 8),
         ("2026-01-01T00:00:05Z", ["free"] * 4 + ["blocked"] + ["free"] * 2),
         ("2026-01-01T00:00:10Z", ["realized", "free", "reserved", "blocked", "free", "free"]),
     ],
