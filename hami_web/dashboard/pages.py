@@ -23,16 +23,17 @@ from hami_web.dashboard.installed import installed_map
 
 FRAGMENT: Final = "X-Fragment"
 """Request header by which an open page asks for its content alone, to put it in place."""
-NAVIGATION: Final[tuple[tuple[str, Promise], ...]] = (
-    ("dashboard:page", _("Map")),
-    ("dashboard:fragmentation", _("Fragmentation")),
-    ("dashboard:what-if", _("What if")),
-    ("dashboard:drain", _("Drain plan")),
-    ("dashboard:history", _("History")),
-    ("dashboard:alerts", _("Alerts")),
-    ("dashboard:drift", _("Drift")),
+NAVIGATION: Final[tuple[tuple[str, Promise, Verb], ...]] = (
+    ("dashboard:page", _("Map"), Verb.READ),
+    ("dashboard:fragmentation", _("Fragmentation"), Verb.READ),
+    ("dashboard:what-if", _("What if"), Verb.WHAT_IF),
+    ("dashboard:drain", _("Drain plan"), Verb.PLAN_DRAIN),
+    ("dashboard:history", _("History"), Verb.READ),
+    ("dashboard:alerts", _("Alerts"), Verb.READ),
+    ("dashboard:drift", _("Drift"), Verb.READ),
+    ("dashboard:audit", _("Audit log"), Verb.READ_AUDIT),
 )
-"""Addresses of the pages that every page links to, in order, with their titles."""
+"""Addresses of the pages that every page links to, in order: title, and who may go there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ def respond(
         "caller": (caller := caller_of(request)),
         "may": {
             "cordon": caller is not None and caller.may(Verb.CORDON),
+            # The page of what-if has the same form, larger.
+            "ask": caller is not None
+            and caller.may(Verb.WHAT_IF)
+            and request.path != reverse("dashboard:what-if"),
             "acknowledge": caller is not None and caller.may(Verb.ACKNOWLEDGE),
         },
     }
@@ -111,8 +116,10 @@ def seconds(freshness: Freshness) -> str:
 
 
 def navigation(request: HttpRequest) -> list[NavigationEntry]:
-    """The links of the navigation; the one to this very page is marked."""
+    """The links that the caller may follow; the one to this very page is marked."""
+    caller = caller_of(request)
     return [
         NavigationEntry(address := reverse(name), str(title), address == request.path)
-        for name, title in NAVIGATION
+        for name, title, verb in NAVIGATION
+        if caller is not None and caller.may(verb)
     ]

@@ -5,6 +5,7 @@ from django.urls import path
 from hami_web.dashboard import (
     actions,
     alert_page,
+    audit_page,
     drain_page,
     fragmentation_page,
     gpu_page,
@@ -24,6 +25,7 @@ urlpatterns = [
     path("history", history_page.page, name="history"),
     path("alerts", alert_page.alerts, name="alerts"),
     path("drift", alert_page.drift, name="drift"),
+    path("audit", audit_page.page, name="audit"),
     path("nodes/<str:name>", node_page.page, name="node-page"),
     path("gpus/<str:uuid>", gpu_page.page, name="gpu-page"),
     path("pods/<str:namespace>/<str:name>", pod_page.page, name="pod-page"),

@@ -26,7 +26,8 @@ PATHS = {
     "/fragmentation": "fragmentation", "/what-if": "empty question",
     "/what-if?wish=3g.20gb+x3": "answer", "/what-if?wish=none": "refused question",
     "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
-    "/drift": "drift", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU", "/pods/team/waits": "Pod",
+    "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
+    "/pods/team/waits": "Pod",
     "/pods/team/none": "not found",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
@@ -51,7 +52,7 @@ def _rows_beside_the_browser() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _cluster(live: GivenMap, settings) -> None:
-    settings.ANONYMOUS_ROLE = "operator"
+    settings.ANONYMOUS_ROLE = "admin"
     known = drawn([node()], [pod("a", 0, 1, IDENTITY), pod("b", 4, 1)])
     waiting = (WaitingPod("team/waits", "0/1 nodes are available"),)
     live.show(ClusterMap(2, known.nodes, waiting, known.records))
@@ -93,7 +94,7 @@ def test_every_page_fits_its_width_and_has_one_heading_and_named_controls(page: 
 
 def test_every_page_of_the_navigation_is_tried_here() -> None:
     tried = {resolve(path.partition("?")[0]).view_name for path in PATHS}
-    assert {name for name, _ in pages.NAVIGATION} <= tried
+    assert {name for name, _, _ in pages.NAVIGATION} <= tried
 
 
 def test_a_page_in_chinese_has_a_chinese_title(browser: Browser, site: str) -> None:  # noqa: F811

@@ -1,0 +1,51 @@
+"""The page of the audit log: who did what, for admins."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Final
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from hami_web.access.declared import needs
+from hami_web.access.models import AuditEntry
+from hami_web.access.roles import Verb
+from hami_web.core.errors import InvalidField
+from hami_web.dashboard.pages import refused, respond
+from hami_web.dashboard.seen import seen_map
+
+logger = logging.getLogger(__name__)
+
+SHOWN_MAX: Final = 200
+TEXT_MAX: Final = 150
+
+
+@needs(Verb.READ_AUDIT)
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """The newest entries, of one ``actor`` or ``verb`` where asked; 503 without a database."""
+    actor, verb = request.GET.get("actor", "").strip(), request.GET.get("verb", "").strip()
+    current = seen_map(request)
+    for name, text in (("actor", actor), ("verb", verb)):
+        if len(text) > TEXT_MAX or "\0" in text:
+            error = InvalidField(
+                name, text[:40], f"at most {TEXT_MAX} characters, none of them NUL"
+            )
+            return refused(request, error, current)
+    rows = AuditEntry.objects.order_by("-at", "-pk")
+    if actor:
+        rows = rows.filter(actor=actor)
+    if verb:
+        rows = rows.filter(verb=verb)
+    context: dict[str, object] = {"actor": actor, "verb": verb}
+    try:
+        found = list(rows[: SHOWN_MAX + 1])
+    except DatabaseError as error:
+        logger.warning("the audit log cannot be read: %s", error)
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        return respond(request, "dashboard/audit.html", context, current=current, status=status)
+    context |= {"readable": True, "entries": found[:SHOWN_MAX], "more": len(found) > SHOWN_MAX}
+    return respond(request, "dashboard/audit.html", context, current=current)
