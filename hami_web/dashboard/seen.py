@@ -18,7 +18,9 @@ from hami_web.dashboard.wording import NOTE_WORDS
 
 KEPT_S: Final = 600.0
 _CODES: Final = {*NOTE_WORDS, *map(str, Reason)}
-_kept: ExpiringAnswers[tuple[int, frozenset[str]], ClusterMap] = ExpiringAnswers(8)
+# By the very map, which is kept beside what was made of it: versions of past moments are all alike.
+_kept: ExpiringAnswers[tuple[int, frozenset[str]], tuple[ClusterMap, ClusterMap]]
+_kept = ExpiringAnswers(8)
 
 
 def seen_map(request: HttpRequest) -> ClusterMap | None:
@@ -36,10 +38,10 @@ def hide_unseen(shown: ClusterMap, seen: Visibility) -> ClusterMap:
     if seen.everything:
         return shown
     visible = seen.among(_namespaces(shown))
-    key = (shown.version, visible)
+    key = (id(shown), visible)
     kept = _kept.get(key)
     if kept is not None:
-        return kept[0]
+        return kept[0][1]
     hidden = ClusterMap(
         shown.version,
         tuple(_node(node, visible) for node in shown.nodes),
@@ -47,7 +49,8 @@ def hide_unseen(shown: ClusterMap, seen: Visibility) -> ClusterMap:
         # Capability and what still fits; pages take no Pod's name from here.
         shown.records,
     )
-    return _kept.put(key, hidden, KEPT_S)
+    _kept.put(key, (shown, hidden), KEPT_S)
+    return hidden
 
 
 def _node(node: NodeBlock, visible: frozenset[str]) -> NodeBlock:

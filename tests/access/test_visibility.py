@@ -79,6 +79,13 @@ def test_totals_count_what_is_shown() -> None:
     assert shown.waiting == ()
 
 
+def test_two_maps_of_one_version_are_not_taken_for_each_other() -> None:
+    whole = cluster_map()
+    half = replace(whole, nodes=whole.nodes[:1])
+    assert len(hide_unseen(whole, only("team-a")).nodes) == 3
+    assert len(hide_unseen(half, only("team-a")).nodes) == 1
+
+
 def test_whoever_sees_every_namespace_sees_the_very_map() -> None:
     whole = cluster_map()
     assert hide_unseen(whole, every()) is whole
