@@ -59,6 +59,7 @@ if ROLE == "ALL":
         "hami_web.inventory",
         "hami_web.reservations",
         "hami_web.history",
+        "hami_web.migration",
         "hami_web.sync",
         "hami_web.api",
         "rest_framework",

@@ -1,0 +1,71 @@
+"""Readiness checks as the API tells them, and what their rows refuse."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
+from tests.mirror.observations import moment
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run(db) -> MigrationRun:
+    run = MigrationRun.objects.create(
+        state="finished", requested_at=moment(0), requested_by="ann", finished_at=moment(9)
+    )
+    NodeReadiness.objects.create(run=run, node="n1", readiness="ready", checked_at=moment(5))
+    NodeReadiness.objects.create(run=run, node="n2", readiness="not_ready", checked_at=moment(5))
+    for severity, subject in (("blocker", "Node/n2"), ("note", "ConfigMap/kube-system/device")):
+        Finding.objects.create(
+            run=run, node="n2", severity=severity, code="mig.manager.present", subject=subject,
+            evidence="nvidia.com/mig.config=all-1g.5gb", consequence="it cuts the GPUs anew",
+            mend="take the label off",
+        )  # fmt: skip
+    return run
+
+
+def results(client: Client, path: str, **query: str) -> list[dict]:
+    answer = client.get(f"/api/v1/migration-runs{path}", query)
+    assert answer.status_code == 200, answer.content
+    return answer.json()["results"]
+
+
+def test_runs_nodes_and_findings_are_lists_with_filters(client: Client, run) -> None:
+    [found] = results(client, "", state="finished", requested_by="ann")
+    assert (found["id"], found["error"]) == (run.pk, "")
+    nodes = results(client, f"/{run.pk}/nodes")
+    assert [(row["node"], row["readiness"]) for row in nodes] == [
+        ("n1", "ready"),
+        ("n2", "not_ready"),
+    ]
+    [finding] = results(client, f"/{run.pk}/findings", severity="blocker")
+    assert (finding["subject"], finding["mend"]) == ("Node/n2", "take the label off")
+
+
+def test_an_unknown_run_is_404(client: Client, run) -> None:
+    for part in ("nodes", "findings"):
+        assert client.get(f"/api/v1/migration-runs/{run.pk + 1}/{part}").status_code == 404
+
+
+@pytest.mark.parametrize(("path", "queries"), [("", 1), ("/{}/nodes", 2), ("/{}/findings", 2)])
+def test_an_answer_takes_a_fixed_number_of_queries(
+    client: Client, run, path, queries, django_assert_num_queries
+) -> None:
+    url = f"/api/v1/migration-runs{path.format(run.pk)}"
+    client.get(url)
+    with django_assert_num_queries(queries + 1):  # and the token
+        assert client.get(url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"state": "finished"}, {"finished_at": moment(1)},
+     {"state": "failed", "finished_at": moment(1)}, {"error": "why"}],
+)  # fmt: skip
+def test_no_run_contradicts_itself(facts) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        MigrationRun.objects.create(requested_at=moment(0), requested_by="ann", **facts)
