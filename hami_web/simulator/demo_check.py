@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -40,6 +41,8 @@ class Check:
     cluster: DemoCluster
     small: dict[str, SeenInstance] = field(default_factory=dict)
     free_since: float = 0.0
+    then: str = ""
+    there: frozenset[tuple[str, int, int]] = frozenset()
 
     def reserve(self) -> str:
         """A Pod is bound together with its reservation."""
@@ -93,6 +96,10 @@ class Check:
         time.sleep(BACK_OFF_S)
         pod = expect.waiting(self.cluster, "larger")
         before = len(self.small)
+        self.then = datetime.now(UTC).isoformat()
+        self.there = frozenset(
+            (name, seen.placement.start, seen.placement.size) for name, seen in self.small.items()
+        )
         until("NVML unchanged", partial(expect.instance_count, self.cluster, A100_NODE, before))
         return f"larger is Pending: {pod.message}"
 
@@ -153,6 +160,18 @@ class Check:
             until(f"{node} empty", partial(expect.instance_count, self.cluster, node, 0))
         return "NVML of every node is empty"
 
+    def history(self) -> str:
+        """The past can be asked for when nothing of it is left."""
+        past = until(
+            "the past as it was", partial(expect.past, self.cluster, self.then, self.there)
+        )
+        usage = self.cluster.history("usage", {"from": past[0]["reserved_at"]})
+        hours = sum(row["gpu_hours"] for row in usage)
+        if hours <= 0:
+            raise StepFailed(f"the usage is {usage}")
+        names = ", ".join(f"{row['pod']} at {row['start']}:{row['size']}" for row in past)
+        return f"at {self.then[11:19]} there were {names}; {3600 * hours:.0f} GPU-seconds in all"
+
     def _seen_by_container(self, pod: SeenPod) -> str:
         """The container's devices, which must be exactly those of the reservations."""
         seen = self.cluster.container_env(pod).get(VISIBLE, "")
@@ -175,6 +194,7 @@ STEPS: Final[tuple[tuple[str, Step], ...]] = (
     ("restart", Check.restart),
     ("complete", Check.complete),
     ("delete all", Check.delete_all),
+    ("history", Check.history),
 )
 
 

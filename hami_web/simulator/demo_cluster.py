@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -32,7 +34,7 @@ EXTENDER_SERVICE: Final = ("hami-system", "hami-extender")
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 GRACE_S: Final = 10
-_START_S: Final = 30.0
+_START_S: Final = 60.0
 Tell = Callable[[str], None]
 
 
@@ -77,9 +79,14 @@ class DemoCluster:
         tell(f"A simulated Kubernetes API server listens at {server.url} (KUBECONFIG={kubeconfig})")
         self._prepare_api()
         self._start_nodes(endpoint, kubeconfig, tell)
+        mirror = {
+            "HAMI_KUBECONFIG": str(kubeconfig),
+            "HAMI_DATA_DIR": str(self._folder / "data"),
+        }
+        self._start_worker(mirror, extender_url)
         self._start_extender(kubeconfig, extender_port, tell)
         if web_port is not None:
-            self._start_web(kubeconfig, web_port, tell)
+            self._start_web(mirror, web_port, tell)
         scheduler = SimulatedScheduler(endpoint, SchedulerConfig(ExtenderConfig(extender_url)))
         scheduler.start()
         self._closing.callback(scheduler.stop)
@@ -175,13 +182,39 @@ class DemoCluster:
         self._wait("the extender", lambda: _answers(f"http://{listen}/readyz"))
         tell(f"The scheduler extender answers at http://{listen}")
 
-    def _start_web(self, kubeconfig: Path, port: int, tell: Tell) -> None:
+    def _start_worker(self, mirror: Mapping[str, str], extender_url: str) -> None:
+        """Feed, queue and tasks, with SQLite and a queue of files in the demo's folder."""
+        self._children.start(
+            "worker",
+            [str(ROOT / "manage.py"), "worker", "--migrate"],
+            {
+                **mirror,
+                "HAMI_EXTENDER_URL": extender_url,
+                "HAMI_RECONCILE_SECONDS": "5",
+                "HAMI_SAMPLE_SECONDS": "5",
+            },
+        )
+
+    def history(self, path: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Rows of the REST API; none while the mirror cannot be read."""
+        url = f"{self.page_url}api/v1/{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback, http
+                rows: list[dict[str, Any]] = json.load(answer)["results"]
+        except (urllib.error.URLError, OSError, http.client.HTTPException):
+            return []
+        return rows
+
+    def _follows(self) -> bool:
+        return any(row["part"] == "feed" and row["at"] for row in self.history("worker", {}))
+
+    def _start_web(self, mirror: Mapping[str, str], port: int, tell: Tell) -> None:
         listen = f"{LOOPBACK}:{port}"
         self._children.start(
             "web",
             [str(ROOT / "manage.py"), "web", "--listen", listen],
             {
-                "HAMI_KUBECONFIG": str(kubeconfig),
+                **mirror,
                 # Nobody signs in; it listens on this machine alone.
                 "HAMI_ANONYMOUS_ROLE": "viewer",
                 "HAMI_ANONYMOUS_NAMESPACES": "*",
@@ -189,7 +222,8 @@ class DemoCluster:
         )
         self.page_url = f"http://{listen}/"
         self._wait("the dashboard", lambda: _answers(f"{self.page_url}readyz"))
-        tell(f"The dashboard answers at {self.page_url}")
+        self._wait("the mirror", self._follows)
+        tell(f"The dashboard answers at {self.page_url}, and the worker mirrors the cluster")
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from hami_web.core.reservation import Reservation
 from hami_web.simulator.demo_cluster import DemoCluster
@@ -98,6 +98,17 @@ def instance_count(cluster: DemoCluster, node: str, count: int) -> tuple[SeenIns
         if left.gpu_index == right.gpu_index and left.placement.overlaps(right.placement):
             raise StepFailed(f"{node}: {left} overlaps {right}")
     return present
+
+
+def past(
+    cluster: DemoCluster, moment: str, wanted: frozenset[tuple[str, int, int]]
+) -> list[dict[str, Any]]:
+    """Reservations of a moment by the REST API, which must be exactly these."""
+    rows = cluster.history("reservations", {"at": moment})
+    found = {(row["pod"], row["start"], row["size"]) for row in rows}
+    if found != wanted:
+        raise NotYet(f"the mirror has {sorted(found)} at {moment}, not {sorted(wanted)}")
+    return rows
 
 
 def _is_instance_of(

@@ -19,7 +19,7 @@ import pytest
 from hami_web.simulator.demo_check import STEPS
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[str]:
@@ -73,7 +73,7 @@ def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_check_observes_every_step_and_leaves_nothing(folder: Path) -> None:
     process = start(folder, "--check")
-    output, _ = process.communicate(timeout=55)
+    output, _ = process.communicate(timeout=200)
     assert process.returncode == 0, output
     told = [line.split("s  ", 1)[1] for line in output.splitlines()]
     steps = [line for line in told if line.startswith(("ok ", "FAILED"))]

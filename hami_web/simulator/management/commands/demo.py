@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Ports are on loopback; 0 takes a free one."""
-        parser.add_argument("--check", action="store_true", help="fixed story, without the page")
+        parser.add_argument("--check", action="store_true", help="fixed story, then exit")
         parser.add_argument("--port", type=int, default=8000, help="the page (default %(default)s)")
         parser.add_argument("--api-port", type=int, default=0, help="the simulated API server")
         parser.add_argument("--extender-port", type=int, default=0, help="the extender")
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         ports = DemoPorts(
             api=options["api_port"],
             extender=options["extender_port"],
-            web=None if options["check"] else options["port"],
+            web=0 if options["check"] else options["port"],
         )
         try:
             with tempfile.TemporaryDirectory(prefix="hami-demo-") as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import threading
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from celery.beat import Scheduler, Service
 from django.conf import settings
+from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connection
 
@@ -38,8 +40,14 @@ class Command(BaseCommand):
 
     help = "Keep the mirror equal to the cluster: live feed, reconciliation, samples, pruning."
 
-    def handle(self, *_arguments: Any, **_options: Any) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Configured by environment, but for the first start."""
+        parser.add_argument("--migrate", action="store_true", help="bring the database up to date")
+
+    def handle(self, *_arguments: Any, **options: Any) -> None:
         """Run Celery in this thread, everything else beside it."""
+        if options["migrate"]:
+            call_command("migrate", verbosity=0)
         if settings.CELERY_BROKER_URL == "filesystem://":
             (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
         stopped = threading.Event()
