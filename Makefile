@@ -54,11 +54,12 @@ fmt: install ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install ## Placement quality, filter speed, the agent's share of Allocate and bursts against their baselines
+bench: install ## Placement quality, filter speed, the agent's share of Allocate, bursts and reads of the mirror against their baselines
 	$(BIN)/python -m tests.benchmarks.placement
 	$(BIN)/python -m tests.benchmarks.filter
 	$(BIN)/python -m tests.benchmarks.allocate
 	$(BIN)/python -m tests.benchmarks.burst
+	$(BIN)/python -m tests.benchmarks.mirror
 
 proto: install ## Regenerate the code of the kubelet device-plugin API
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. node_agent/deviceplugin/v1beta1.proto

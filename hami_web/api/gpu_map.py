@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct
 
 from hami_web.access.visibility import UNAVAILABLE, Visibility
 from hami_web.inventory.models import Gpu, GpuState
@@ -29,8 +30,7 @@ FILLS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True, gc=False):
     """Memory slices in one state. Conflicting reservations overlap; all others do not."""
 
     start: int
@@ -41,6 +41,11 @@ class Interval:
     pod: str = ""
     detail: str = ""
 
+    @property
+    def mask(self) -> int:
+        """A bit for each memory slice."""
+        return ((1 << self.size) - 1) << self.start
+
 
 def intervals(
     gpu: Gpu | GpuState, rows: Sequence[MigReservation], moment: datetime | None = None
@@ -49,15 +54,28 @@ def intervals(
 
     With a moment the rows are of then, and their phases too.
     """
-    found = [_interval(row, moment) for row in rows]
-    taken = {place for row in found for place in range(row.start, row.start + row.size)}
-    blocked = gpu.blocked if isinstance(gpu, GpuState) else gpu.blocked.all()
+    items = gpu.blocked if isinstance(gpu, GpuState) else gpu.blocked.all()
+    blocked = [Interval(item.start, item.size, BLOCKED, detail=item.reason) for item in items]
+    return lay_out(gpu.memory_slices, [_interval(row, moment) for row in rows], blocked)
+
+
+def lay_out(
+    memory_slices: int, claimed: list[Interval], blocked: Iterable[Interval]
+) -> list[Interval]:
+    """Reservations, what is blocked beside them, and every free memory slice, in order."""
+    found, taken = claimed, 0
+    for item in claimed:
+        taken |= item.mask
     for item in blocked:
-        if not taken & set(range(item.start, item.end)):
-            found.append(Interval(item.start, item.size, BLOCKED, detail=item.reason))
-            taken |= set(range(item.start, item.end))
-    found.extend(Interval(i, 1, FREE) for i in range(gpu.memory_slices) if i not in taken)
-    return sorted(found, key=lambda item: (item.start, item.size, item.pod))
+        if not taken & item.mask:
+            found = [*found, item]
+            taken |= item.mask
+    free = [Interval(i, 1, FREE) for i in range(memory_slices) if not taken >> i & 1]
+    return sorted([*found, *free], key=_place)
+
+
+def _place(item: Interval) -> tuple[int, int, str]:
+    return (item.start, item.size, item.pod)
 
 
 def _interval(row: MigReservation, moment: datetime | None) -> Interval:

@@ -33,6 +33,7 @@ urlpatterns = [
     path("v1/gpus/<str:uuid>", details.GpuDetail.as_view()),
     path("v1/gpus/<str:uuid>/cordon", verbs.CordonGpu.as_view()),
     path("v1/gpus/<str:uuid>/uncordon", verbs.UncordonGpu.as_view()),
+    path("v1/map", maps.ClusterMap.as_view()),
     path("v1/gpus/<str:uuid>/map", maps.GpuMap.as_view()),
     path("v1/gpus/<str:uuid>/map.svg", maps.GpuDrawing.as_view()),
     path("v1/profiles", inventory.Profiles.as_view()),

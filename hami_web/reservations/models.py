@@ -90,6 +90,10 @@ class MigReservation(models.Model):
             models.Index(fields=["started_at"], name="reservation_by_running"),
             models.Index(fields=["terminating_at"], name="reservation_by_deletion"),
             models.Index(fields=["gpu_uuid"], condition=LIVE, name="reservation_live"),
+            # However long history is, what is there now is found without it.
+            models.Index(
+                fields=["-reserved_at", "-id"], condition=LIVE, name="reservation_live_by_time"
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

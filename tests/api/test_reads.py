@@ -146,7 +146,7 @@ def test_samples_are_read_back(client: Client) -> None:
     ("path", "queries"),
     [
         ("nodes", 2),  # token, nodes
-        ("gpus", 4),  # token, GPUs with node, profiles, blocked intervals
+        ("gpus", 4),  # token, GPUs with node name, profiles, blocked intervals
         ("profiles", 2),
         ("reservations", 2),
         ("decisions", 2),

@@ -26,12 +26,13 @@ SEES_ALL = {"visibility": SimpleNamespace(everything=True)}
 
 
 def list_views() -> dict[str, type[ListView]]:
-    """Every list of the API by its address."""
+    """Every list of the API by its address, but for those below an object with a number."""
     found = {}
     for pattern in get_resolver("hami_web.api.urls").url_patterns:
         view = getattr(pattern.callback, "view_class", None)
-        if view is not None and issubclass(view, ListView):
-            found[str(pattern.pattern)] = view
+        address = str(pattern.pattern)
+        if view is not None and issubclass(view, ListView) and "<int:" not in address:
+            found[address] = view
     return found
 
 
@@ -43,11 +44,11 @@ def test_a_list_shows_what_its_serializer_says(client: Client, address: str) -> 
         code="AgentStale", subject="n1", text="x", raised_at=moment(0.25), seen_at=moment(0)
     )
     path = address.replace("<str:namespace>", "team").replace("<str:pod>", "a")
-    path = path.replace("<int:id>", "1").replace("<str:uuid>", "GPU-0")
+    path = path.replace("<str:uuid>", "GPU-0")
     answer = client.get(f"/api/{path}")
     assert answer.status_code == 200, answer.content
     view = list_views()[address]()
-    view.kwargs = {"namespace": "team", "pod": "a", "id": 1, "uuid": "GPU-0"}
+    view.kwargs = {"namespace": "team", "pod": "a", "uuid": "GPU-0"}
     shown = view.serializer_class(view.rows(), many=True, context=SEES_ALL).data
     assert answer.json()["results"] == json.loads(JSONRenderer().render(shown))
 

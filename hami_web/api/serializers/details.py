@@ -16,7 +16,7 @@ from hami_web.api.serializers.history import (
 from hami_web.api.serializers.inventory import GpuSerializer, NodeSerializer
 from hami_web.api.serializers.reservations import ReservationSerializer
 from hami_web.history.models import Alert, Decision, Drift, Reconciliation
-from hami_web.inventory.models import Gpu, Node
+from hami_web.inventory.models import Node
 from hami_web.reservations.models import MigReservation
 
 ROOT = "/api/v1/"
@@ -57,10 +57,10 @@ class NodeDetailSerializer(Linked, NodeSerializer):
 class GpuDetailSerializer(Linked, GpuSerializer):
     """A GPU with links."""
 
-    def get_links(self, row: Gpu) -> Links:
+    def get_links(self, row: Any) -> Links:
         """Its node, its map, its reservations, and what can be done."""
         return {
-            "node": address("nodes", row.node.name),
+            "node": address("nodes", row.node_name),
             "map": address("gpus", row.uuid, "map"),
             "drawing": address("gpus", row.uuid, "map.svg"),
             "reservations": address("reservations", gpu_uuid=row.uuid, live="true"),

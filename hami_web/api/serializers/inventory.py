@@ -40,7 +40,7 @@ class GpuSerializer(serializers.ModelSerializer[Gpu]):
     _profiles: dict[int, list[str]] | None = None
     _blocked: dict[int, list[dict[str, Any]]] | None = None
 
-    node = serializers.CharField(source="node.name")
+    node = serializers.CharField(source="node_name")
     profiles = serializers.SerializerMethodField()
     blocked = serializers.SerializerMethodField()
 
@@ -67,7 +67,7 @@ class GpuSerializer(serializers.ModelSerializer[Gpu]):
             self._blocked = {}
             for row, item in zip(rows, self._shown(rows), strict=True):
                 self._blocked.setdefault(row.gpu_id, []).append(item)
-        return self._blocked.get(gpu.pk, [])
+        return self._blocked.get(gpu.id, [])
 
     def _shown(self, rows: Iterable[BlockedInterval | BlockedState]) -> list[dict[str, Any]]:
         serializer = BlockedSerializer(context=self.context)

@@ -26,3 +26,29 @@ class GpuMapSerializer(serializers.Serializer[Any]):
     node = serializers.CharField()
     memory_slices = serializers.IntegerField()
     intervals = IntervalSerializer(many=True)
+
+
+class MappedGpuSerializer(serializers.Serializer[Any]):
+    """A GPU with all its memory slices; ``closed`` is why it takes no new work, or empty."""
+
+    uuid = serializers.CharField()
+    index = serializers.IntegerField()
+    model = serializers.CharField()
+    memory_slices = serializers.IntegerField()
+    closed = serializers.CharField()
+    intervals = IntervalSerializer(many=True)
+
+
+class MappedNodeSerializer(serializers.Serializer[Any]):
+    """A node with its GPUs by index."""
+
+    name = serializers.CharField()
+    closed = serializers.CharField()
+    unschedulable = serializers.BooleanField()
+    gpus = MappedGpuSerializer(many=True)
+
+
+class ClusterMapSerializer(serializers.Serializer[Any]):
+    """Every node of the cluster, by name."""
+
+    nodes = MappedNodeSerializer(many=True)

@@ -1,4 +1,4 @@
-"""The memory slices of one GPU."""
+"""The memory slices of one GPU, and of all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from msgspec import structs
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from hami_web.access.visibility import Visibility
+from hami_web.api.cluster_map import cluster_map
 from hami_web.api.described import moment as a_moment
 from hami_web.api.governed import Governed
 from hami_web.api.gpu_map import Interval, draw, intervals, masked
@@ -36,9 +38,19 @@ class GpuMap(Governed, APIView):
             "uuid": uuid,
             "node": gpu.node.name,
             "memory_slices": gpu.memory_slices,
-            "intervals": [{name: getattr(item, name) for name in item.__slots__} for item in found],
+            "intervals": [structs.asdict(item) for item in found],
         }
         return Response(body)
+
+
+class ClusterMap(Governed, APIView):
+    """All memory slices of every GPU of the cluster, by node."""
+
+    @extend_schema(responses=shapes.ClusterMapSerializer)
+    def get(self, request: Request) -> Response:
+        """As JSON."""
+        check_known(request, ("format",))
+        return Response({"nodes": cluster_map(self.visibility)})
 
 
 class GpuDrawing(Governed, APIView):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.db.models import QuerySet
 
 from hami_web.api.listing import ListView
 from hami_web.api.parameters import (
     AT,
-    Filter,
     by_choice,
     by_flag,
     by_search,
@@ -18,20 +18,16 @@ from hami_web.api.parameters import (
 )
 from hami_web.api.serializers import reservations as shapes
 from hami_web.reservations import selectors
-from hami_web.reservations.models import MigReservation, Phase
+from hami_web.reservations.models import LIVE, OVER, MigReservation, Phase
 
 
-def _by_phase() -> tuple[Filter, ...]:
-    """Of now, or of the moment asked about."""
-
-    def column(rows: QuerySet[MigReservation]) -> str:
-        return "phase_then" if "phase_then" in rows.query.annotations else "phase"
-
-    one, several = by_choice("phase", Phase.values)
-    return (
-        replace(one, apply=lambda rows, value: rows.filter(**{column(rows): value})),
-        replace(several, apply=lambda rows, value: rows.filter(**{f"{column(rows)}__in": value})),
-    )
+def _in_phases(rows: QuerySet[Any], value: str | list[str]) -> QuerySet[Any]:
+    """Of now, or of the moment asked about; for phases of what is live no history is looked at."""
+    phases = [value] if isinstance(value, str) else value
+    if "phase_then" in rows.query.annotations:
+        return rows.filter(phase_then__in=phases)
+    rows = rows.filter(phase__in=phases)
+    return rows if set(phases) & set(OVER) else rows.filter(LIVE)
 
 
 class Reservations(ListView):
@@ -46,7 +42,7 @@ class Reservations(ListView):
         *by_text("node"),
         *by_text("gpu_uuid"),
         *by_text("profile"),
-        *_by_phase(),
+        *(replace(item, apply=_in_phases) for item in by_choice("phase", Phase.values)),
         *by_time("reserved_at"),
         *by_time("released_at"),
         by_flag("live", lambda rows, value: rows.filter(released_at__isnull=value)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 from django.db import connection
@@ -16,6 +17,7 @@ from django.db import connection
 from hami_web.core.capability import GpuCapability, ProfileCapability
 from hami_web.core.placement import Placement
 from hami_web.inventory.mirror import mirror_nodes
+from hami_web.inventory.models import Gpu, Node
 from hami_web.inventory.observed import ObservedGpu, ObservedNode
 from hami_web.reservations.models import MigReservation
 
@@ -33,19 +35,16 @@ PROFILE: Final = ProfileCapability(
 
 def fill(historical: int) -> None:
     """Nodes, GPUs, live reservations with their claims, and so many that are over."""
-    mirror_nodes(list(_nodes()), seen_at=NOW, now=NOW)
-    names = [field.column for field in MigReservation._meta.concrete_fields]
+    _inventory()
+    defaults = _defaults()
+    names = [name for name in defaults if name != "id"]
     rng = random.Random(historical)
     with connection.cursor() as cursor:
         table = MigReservation._meta.db_table
         with cursor.copy(f"COPY {table} ({', '.join(names)}) FROM STDIN") as copy:
-            for number, facts in enumerate(_live(rng), 1):
-                copy.write_row([number, *_row(names[1:], facts)])
-            for number, facts in enumerate(_over(rng, historical), LIVE + 1):
-                copy.write_row([number, *_row(names[1:], facts)])
-        cursor.execute(
-            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
-        )
+            for facts in chain(_live(rng), _over(rng, historical)):
+                whole = defaults | facts
+                copy.write_row([whole[name] for name in names])
         cursor.execute(
             "INSERT INTO reservations_memorysliceclaim (reservation_id, gpu_uuid, memory_slice)"
             f" SELECT id, gpu_uuid, start FROM {table} WHERE released_at IS NULL"
@@ -63,26 +62,40 @@ def node_name(number: int) -> str:
     return f"gpu-node-{number:04d}.example.internal"
 
 
-def _nodes() -> Iterator[ObservedNode]:
-    for number in range(NODES):
-        gpus = tuple(
-            ObservedGpu(
-                GpuCapability(
-                    uuid(number, index),
-                    index,
-                    PER_GPU,
-                    49152,
-                    100,
-                    "NVIDIA A100-SXM4-40GB",
-                    0,
-                    "mig",
-                    (PROFILE,),
-                    True,
-                )
+def _inventory() -> None:
+    """The first node as the product writes it, all others like it."""
+    mirror_nodes([_node(0)], seen_at=NOW, now=NOW)
+    [sample] = Gpu.objects.filter(uuid=uuid(0, 0))
+    nodes = Node.objects.bulk_create(
+        Node(name=node_name(number), changed_at=NOW) for number in range(1, NODES)
+    )
+    facts = {f.attname: getattr(sample, f.attname) for f in Gpu._meta.concrete_fields}
+    Gpu.objects.bulk_create(
+        Gpu(**facts | {"id": None, "node_id": node.pk, "uuid": uuid(number, index), "index": index})
+        for number, node in enumerate(nodes, 1)
+        for index in range(GPUS_PER_NODE)
+    )
+
+
+def _node(number: int) -> ObservedNode:
+    gpus = tuple(
+        ObservedGpu(
+            GpuCapability(
+                uuid(number, index),
+                index,
+                PER_GPU,
+                49152,
+                100,
+                "NVIDIA A100-SXM4-40GB",
+                0,
+                "mig",
+                (PROFILE,),
+                True,
             )
-            for index in range(GPUS_PER_NODE)
         )
-        yield ObservedNode(node_name(number), gpus)
+        for index in range(GPUS_PER_NODE)
+    )
+    return ObservedNode(node_name(number), gpus)
 
 
 def _live(rng: random.Random) -> Iterator[dict[str, Any]]:
@@ -135,13 +148,6 @@ def _facts(
     }
 
 
-def _row(names: list[str], facts: dict[str, Any]) -> list[Any]:
-    """Values of the columns; what no fact tells is what the column has by default."""
-    values = []
-    for name in names:
-        if name in facts:
-            values.append(facts[name])
-        else:
-            field = next(f for f in MigReservation._meta.concrete_fields if f.column == name)
-            values.append(field.get_default())
-    return values
+def _defaults() -> dict[str, Any]:
+    """What the columns hold that no fact tells."""
+    return {f.column: f.get_default() for f in MigReservation._meta.concrete_fields}
