@@ -81,7 +81,7 @@ def test_a_change_is_seen_live_and_touches_only_its_gpu(page: Page, live: GivenM
     began = time.monotonic()
     show(live, cell(0, 1, CellState.BOUND, "1g.5gb", "team/new-pod"))
     expect(page.locator("a.cell.bound")).to_be_visible()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert page.locator(f"#gpu-{MOVING}").get_attribute("data-old") is None
     assert page.locator(".gpu[data-old=yes]").count() == 1
 
