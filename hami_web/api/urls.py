@@ -1,6 +1,6 @@
 """Addresses below ``/api/``."""
 
-from django.urls import path
+from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from hami_web.access.declared import public
@@ -60,5 +60,5 @@ urlpatterns = [
     path("v1/reconciliations", corrections.Reconciliations.as_view()),
     path("v1/samples", measures.Samples.as_view()),
     path("v1/audit", audit.Audit.as_view()),
-    path("v1/<path:rest>", unknown.Unknown.as_view()),
+    re_path(r"^v1/(?P<rest>[\s\S]*)$", unknown.Unknown.as_view()),
 ]

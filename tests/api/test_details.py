@@ -77,7 +77,7 @@ def test_another_state_has_another_tag(client: Client, addresses) -> None:
     "path",
     ["nodes/none", "nodes/%00", "gpus/GPU-none", "gpus/%00/map", "reservations/99",
      "reservations/99999999999999999999", "alerts/99", "drift/99", "reconciliations/99",
-     "decisions/99", "nothing", "nothing/at/all", "reservations/x"],
+     "decisions/99", "nothing", "alerts/a%0Ab", "nothing/at/all", "reservations/x"],
 )  # fmt: skip
 def test_what_is_not_there_is_a_problem_404(client: Client, path: str) -> None:
     answer = client.get(f"/api/v1/{path}")

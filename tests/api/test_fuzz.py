@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 import schemathesis
+from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from schemathesis import GenerationMode
@@ -36,6 +38,17 @@ GRANTS = {
     "viewer": TokenGrant(Role.VIEWER, namespaces=frozenset({"other"})),
 }
 MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+
+
+@pytest.fixture(autouse=True)
+def one_connection() -> Iterator[None]:
+    """The test's transaction is on this connection, which a real request would give back."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in signals:
+        signal.connect(close_old_connections)
 
 
 @pytest.fixture
