@@ -236,6 +236,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "DecisionOutcomeEnum": "hami_web.history.models.Outcome",
         "AuditOutcomeEnum": "hami_web.access.models.Outcome",
+        "AlertStateEnum": "hami_web.history.models.AlertState",
+        "RunStateEnum": "hami_web.migration.models.RunState",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -17,6 +17,7 @@ _NAMES: Final = {
     "name": ("a node's name", "gpu-node-1"),
     "namespace": ("a namespace", "team-a"),
     "pod": ("a Pod's name", "train-0"),
+    "run": ("the id of a migration run", 1),
     "id": ("the id that the list tells", 1),
     "pk": ("the id that the list tells", 1),
 }
@@ -93,7 +94,9 @@ def _example(kind: Kind) -> Schema:
 def _describe(operation: Schema) -> None:
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
-            description, example = _NAMES[parameter["name"]]
+            name = parameter["name"]
+            is_number = parameter["schema"].get("type") == "integer"
+            description, example = _NAMES.get(name, (f"which {name}", 1 if is_number else "a"))
             parameter.setdefault("description", description)
             parameter.setdefault("example", example)
         elif parameter["name"] == "format":
