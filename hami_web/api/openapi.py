@@ -39,6 +39,7 @@ PROBLEM: Final[Schema] = {
                 "properties": {name: {"type": "string"} for name in ("field", "value", "allowed")},
             },
         },
+        "request_id": {"type": "string", "description": "of the log and of the audit log"},
         "current": {"type": "object", "description": "the object as it is"},
         "etag": {"type": "string", "description": "of the current object"},
         "cluster_code": {"type": "string", "description": "how the API server failed"},

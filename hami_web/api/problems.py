@@ -14,6 +14,7 @@ from rest_framework.exceptions import APIException, NotFound
 from rest_framework.exceptions import PermissionDenied as NotPermitted
 from rest_framework.response import Response
 
+from hami_web.access.requests import REQUEST_ID
 from hami_web.api.codes import (
     BODY,
     BY_CODE,
@@ -98,10 +99,11 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         error = Problem(TOO_LARGE, "the body has more bytes than are read")
     if not isinstance(error, APIException):
         return None
-    response = Response(
-        _body(error), status=error.status_code, content_type=CONTENT_TYPE, headers=_headers(error)
-    )
     request = context["request"]
+    body = {**_body(error), "request_id": request.META.get(REQUEST_ID, "")}
+    response = Response(
+        body, status=error.status_code, content_type=CONTENT_TYPE, headers=_headers(error)
+    )
     # Whatever format was asked for, a problem is told as JSON.
     request.accepted_renderer = context["view"].get_renderers()[0]
     request.accepted_media_type = CONTENT_TYPE

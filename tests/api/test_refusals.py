@@ -114,6 +114,11 @@ def test_schema_and_documents_come_from_this_server_alone(anonymous: Client) -> 
     assert b"https://" not in page.content
 
 
+def test_a_problem_names_its_request_as_the_header_does(client: Client) -> None:
+    answer = client.get("/api/v1/nodes?limit=0")
+    assert answer.json()["request_id"] == answer["X-Request-Id"] != ""
+
+
 def test_titles_are_told_in_the_callers_language_and_codes_never_change(client: Client) -> None:
     english = client.get("/api/v1/nodes?limit=0").json()
     chinese = client.get("/api/v1/nodes?limit=0", headers={"accept-language": "zh-CN"}).json()

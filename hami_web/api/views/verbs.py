@@ -44,10 +44,9 @@ class _CordonVerb(GpuDetail):
         """Write the node's annotation, with the caller recorded before and after."""
         check_known(request, ("format",))
         reason = read_body(shapes.CordonBody, request)["reason"]
-        row = self.row(uuid=uuid)
-        document = self.document(row)
+        document = self.document(self.row(uuid=uuid))
         check_match(request, document)
-        node = row.node.name
+        node = str(document["node"])
         try:
             changed = cordon_gpu(self.actor, node, uuid, cordoned=self.cordoned, reason=reason)
         except (NotPublished, NotFound) as error:
