@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hami_web.core.reservation import Reservation
 from hami_web.inventory.selectors import Figures, profile_figures
 from hami_web.reservations.models import LIVE, NEVER_BOUND, MigReservation, Phase
 
+WHOLE_SECOND = timedelta(seconds=1)
 _CHUNK = 500
 _ENDED = ("phase", "released_at", "changed_at")
 
@@ -51,8 +52,10 @@ def note_holds(holds: Sequence[ObservedHold]) -> None:
                 known.append(row)
                 new.append(row)
             elif there and there[-1].held_at is None:
-                there[-1].held_at = min(hold.at, there[-1].reserved_at)
-    MigReservation.objects.bulk_update(stored, [*_ENDED, "held_at"], batch_size=_CHUNK)
+                _tell_hold(there[-1], hold.at)
+    MigReservation.objects.bulk_update(
+        stored, [*_ENDED, "held_at", "reserved_at"], batch_size=_CHUNK
+    )
     MigReservation.objects.bulk_create(new, batch_size=_CHUNK)
 
 
@@ -83,6 +86,13 @@ def _is_at(row: MigReservation, item: Reservation) -> bool:
     place = (row.gpu_uuid, row.profile, row.placement)
     is_over = row.phase == Phase.LAPSED
     return not is_over and (key, place) == (item.key, (item.gpu_uuid, item.profile, item.placement))
+
+
+def _tell_hold(row: MigReservation, held_at: datetime) -> None:
+    """A bound reservation learns when it was held, before a Binding of whole seconds."""
+    if held_at - row.reserved_at < WHOLE_SECOND:
+        row.reserved_at = max(row.reserved_at, held_at)
+    row.held_at = min(held_at, row.reserved_at)
 
 
 def _lapse(row: MigReservation, at: datetime) -> None:

@@ -93,10 +93,12 @@ class Check:
         if Reason.TOPOLOGY_INFEASIBLE not in pod.message:
             raise StepFailed(f"the reason is {pod.message!r}, without {Reason.TOPOLOGY_INFEASIBLE}")
         # Also past the scheduler's back-off after its second try: nothing but space starts it.
-        time.sleep(BACK_OFF_S)
+        time.sleep(BACK_OFF_S / 2)
+        then = datetime.now(UTC).isoformat()
+        time.sleep(BACK_OFF_S / 2)
         pod = expect.waiting(self.cluster, "larger")
         before = len(self.small)
-        self.then = datetime.now(UTC).isoformat()
+        self.then = then
         self.there = frozenset(
             (name, seen.placement.start, seen.placement.size) for name, seen in self.small.items()
         )

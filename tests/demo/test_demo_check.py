@@ -111,7 +111,7 @@ def test_the_demo_shows_its_page_and_stops_on_a_signal(
     with urllib.request.urlopen(url, timeout=5) as answer:
         assert b'<article class="gpu"' in answer.read()
     demo.send_signal(signal.SIGTERM)
-    output, _ = demo.communicate(timeout=20)
+    output, _ = demo.communicate(timeout=60)
     assert demo.returncode == 0, output
     assert "nothing is left behind" in output
     assert list(folder.iterdir()) == []

@@ -181,6 +181,14 @@ def test_a_hold_that_is_read_after_its_pod_only_tells_when_it_began(world: World
     assert (row.phase, row.held_at, row.reserved_at) == ("reserved", moment(1), moment(3))
 
 
+def test_the_whole_second_of_a_binding_does_not_come_before_its_hold(world: World) -> None:
+    world.hold(3.4, "a", placed(0))
+    see(5, pod("a", placed(0), reserved_at=moment(3)))
+    world.read()
+    row = MigReservation.objects.get()
+    assert (row.held_at, row.reserved_at) == (moment(3.4), moment(3.4))
+
+
 def test_a_hold_of_other_devices_ends_the_one_before(world: World) -> None:
     world.hold(1, "a", placed(0))
     world.hold(2, "a", placed(1))
