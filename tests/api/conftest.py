@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from hami_web.access import visibility
 from hami_web.access.audit import SYSTEM
 from hami_web.access.roles import Role
 from hami_web.access.tokens import TokenGrant, create_token
@@ -13,6 +14,12 @@ from hami_web.core.placement import Placement
 from hami_web.inventory.mirror import mirror_nodes
 from hami_web.reservations.mirror import mirror_pods, release_pods
 from tests.mirror.observations import GPUS, IDENTITY, gpu, moment, node, placed, pod
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> None:
+    """Which namespaces a table has is remembered for seconds, longer than a test takes."""
+    visibility._names.clear()
 
 
 @pytest.fixture
