@@ -29,7 +29,9 @@ TWO: Final = 8000
 """MiB that need its next profile, of two memory slices."""
 FULL: Final = 7
 """Instances of the smallest profile that an A100 holds (its instance count in NVML)."""
-AGAIN_S: Final = 2.0
+AGAIN_S: Final = 6.0
+"""Seconds from the space to the Pod that waited for it. It takes far less than two on a machine
+with nothing else to do; here a whole cluster shares it, and the step tells how long it took."""
 BACK_OFF_S: Final = 2.2
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
