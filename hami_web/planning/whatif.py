@@ -17,6 +17,7 @@ from hami_web.scheduling.explanations import nodes_by_reason
 from hami_web.scheduling.index import order_among_equals
 from hami_web.scheduling.nodes import exchange
 from hami_web.scheduling.pods import PodRecord
+from hami_web.scheduling.ranking import Rankings
 from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, Phase, PodIdentity
 from hami_web.scheduling.refusal import Refused, housing_of
 
@@ -84,7 +85,10 @@ def ask(records: Mapping[str, NodeRecord], question: Question, policy: Schedulin
     Nodes that are cordoned are left out, as kube-scheduler does. Raises InvalidRequest for a wish
     that the policy does not know.
     """
-    request = question.request
+    tables = {gpu.table: None for record in records.values() for gpu in record.gpus}
+    # Devices that mean the same profiles are alike for the extender, and which container gets
+    # which of them follows from that.
+    request = Rankings(tuple(tables)).canonical(question.request)
     selection = Selection(request, policy.rule_for(request), upsize=policy.upsize)
     left = {name: record for name, record in records.items() if _is_offered(record, question)}
     found = {s.node: s for s in _candidates(left, selection)}

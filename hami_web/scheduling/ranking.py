@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from hami_web.core.hami import HamiRule
 from hami_web.core.policies import Rule
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.request import Demand, PodRequest
 from hami_web.core.selection import Selection, unsatisfied
-from hami_web.core.tables import TableStore
+from hami_web.core.tables import ProfileTable
 from hami_web.scheduling.index import RankIndex
 
 _INDEXES_MAX: Final = 24
 """Kept indexes; each costs about 500 bytes a node, and 60 for each further device."""
 _DEMANDS_MAX: Final = 4096
+
+
+class Tables(Protocol):
+    """The tables of all models in the cluster; only ever more."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[ProfileTable]: ...
 
 
 class Rankings:
@@ -26,7 +35,7 @@ class Rankings:
     share an index where both mean the smallest profile.
     """
 
-    def __init__(self, tables: TableStore) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._known_tables = 0
         self._indexes: OrderedDict[tuple[PodRequest, Rule | HamiRule, bool], RankIndex] = (
@@ -53,7 +62,7 @@ class Rankings:
 
     def _find(self, request: PodRequest, policy: SchedulingPolicy) -> RankIndex:
         rule = policy.rule_for(request)
-        request = self._canonical_request(request)
+        request = self.canonical(request)
         key = (request, rule, policy.upsize)
         index = self._indexes.get(key)
         if index is None:
@@ -65,7 +74,8 @@ class Rankings:
             self._indexes.move_to_end(key)
         return index
 
-    def _canonical_request(self, request: PodRequest) -> PodRequest:
+    def canonical(self, request: PodRequest) -> PodRequest:
+        """The request with one demand for all that mean the same profiles here."""
         if len(self._tables) != self._known_tables or len(self._canonical) > _DEMANDS_MAX:
             self._known_tables = len(self._tables)
             self._canonical.clear()

@@ -101,7 +101,7 @@ def test_calls_of_several_clients_are_answered(extender):
         ("HAMI_EXTENDER_THREADS", "many", "HAMI_EXTENDER_THREADS: 'many' is not allowed"),
         ("HAMI_EXTENDER_TLS_CERT", "/absent", "both must name existing files"),
         ("HAMI_KUBECONFIG", "/absent", "HAMI_KUBECONFIG: Kubernetes configuration from /absent"),
-        ("HAMI_LOG_LEVEL", "loud", "HAMI_LOG_LEVEL: 'LOUD' is not allowed"),
+        ("HAMI_LOG_LEVEL", "loud", "HAMI_LOG_LEVEL: 'loud' is not allowed"),
         ("HAMI_POLICY_FILE", "/absent.yaml", "HAMI_POLICY_FILE"),
     ],
 )

@@ -40,7 +40,8 @@ def test_an_instance_that_another_program_destroys_closes_its_gpu_and_is_told(
         lab.hardware.destroy_instance(0, lab.hardware.gpu(0).instances[0].gi_id)
         wait_until(lambda: healthy(lab) == [False, True], "closed for new work")
         wait_until(lambda: lab.events("job", "MigInstanceLost"), "told")
-        assert "destroyed by another program" in condition(lab)["message"]
+        said = "destroyed by another program"
+        wait_until(lambda: said in condition(lab)["message"], "the condition says it")
         assert lab.placements(0) == [], "the agent does not fight"
         assert agent.metrics.problems.labels("Drift")._value.get() == 1
         lab.delete("job")
