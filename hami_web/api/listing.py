@@ -50,7 +50,10 @@ class ListView(Governed, GenericAPIView[Any]):
         return None if text is None else parse_moment("at", text)
 
     def rows(self) -> QuerySet[Any]:
-        """All rows in their usual order, with what the serializer reads already joined."""
+        """All rows in their usual order, with what the serializer reads already joined.
+
+        Every list has its own; one without is a fault of ours and must not answer.
+        """
         raise NotImplementedError
 
     def get(self, request: Request, **_address: str) -> Response:

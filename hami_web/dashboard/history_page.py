@@ -71,7 +71,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "later": _address(min(moment + timedelta(minutes=10), now)),
     }
     try:
-        past = hide_unseen(past_map(moment), seen)
+        past = MapView(hide_unseen(past_map(moment), seen))
         found = changes(wanted, limit=CHANGES_MAX + 1)
     except DatabaseError as error:
         logger.warning("the past cannot be read: %s", error)
@@ -79,9 +79,9 @@ def page(request: HttpRequest) -> HttpResponse:
         return respond(request, "dashboard/history.html", context, current=current, status=status)
     context |= {
         "readable": True,
-        "past": MapView(past),
-        "totals": MapView(past).totals,
-        "legend": legend(MapView(past)),
+        "past": past,
+        "totals": past.totals,
+        "legend": legend(past),
         "patterns": slice_map.render_patterns(),
         "changes": [_line(item, current) for item in found[:CHANGES_MAX]],
         "more": len(found) > CHANGES_MAX,
