@@ -14,7 +14,7 @@ from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.history_page import parse_moment
 from hami_web.dashboard.history_wording import CHANGES
 from hami_web.dashboard.past import past_map
-from hami_web.history.changes import ENTITIES
+from hami_web.history.changes import _STEPS, ENTITIES
 from hami_web.inventory.models import BlockedState, Gpu, GpuState, Node, NodeState, ProfileSet
 from hami_web.reservations.models import MigReservation, Phase
 
@@ -144,7 +144,14 @@ def test_a_question_that_means_nothing_is_refused(client: Client, query: str) ->
 
 
 def test_every_kind_of_change_has_words() -> None:
-    assert {code.partition(" ")[0] for code in CHANGES} == set(ENTITIES)
+    steps = {f"reservation {step}" for step, *_ in _STEPS}
+    states = {
+        f"{entity} {change}"
+        for entity in ENTITIES
+        if entity != "reservation"
+        for change in ("appeared", "changed", "gone")
+    }
+    assert set(CHANGES) == steps | states
 
 
 def test_without_the_database_the_page_says_so(client: Client) -> None:

@@ -9,7 +9,9 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils import timezone
 
+from hami_web.core.reasons import Reason
 from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
+from hami_web.dashboard.wording import OUTCOME_WORDS, PHASE_WORDS, REASON_WORDS
 from hami_web.history.models import Decision, Explanation, Outcome
 from hami_web.reservations.models import MigReservation, Phase
 
@@ -58,6 +60,12 @@ def refusal() -> Decision:
         message="no available node", explanation=explanation, times=3, entry="e", entry_times=3,
         first_at=now - timedelta(minutes=5), last_at=now,
     )  # fmt: skip
+
+
+def test_every_reason_outcome_and_phase_has_words() -> None:
+    assert set(REASON_WORDS) == set(Reason)
+    assert set(OUTCOME_WORDS) == set(Outcome.values)
+    assert set(Phase.values) | {"started"} == set(PHASE_WORDS)
 
 
 @pytest.mark.usefixtures("refusal")
