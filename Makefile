@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 AGENT  := .venv-agent
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench proto messages clean
+.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench docs proto messages clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ bench: install ## Placement quality, filter speed, the agent's share of Allocate
 	$(BIN)/python -m tests.benchmarks.allocate
 	$(BIN)/python -m tests.benchmarks.burst
 	$(BIN)/python -m tests.benchmarks.mirror
+
+docs: install ## Make the tables of settings in the documents from the code
+	$(BIN)/python -m tests.architecture.settings_reference
 
 proto: install ## Regenerate the code of the kubelet device-plugin API
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. node_agent/deviceplugin/v1beta1.proto

@@ -1,25 +1,59 @@
-"""Read variables of the environment; a wrong value stops the process with one line about it."""
+"""Read variables of the environment; a wrong value stops the process with one line about it.
+
+What is read is also remembered in :data:`SETTINGS`, with its default and what is allowed: the
+reference of settings and ``manage.py configuration`` are made from that.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Final
 
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
 
-def text(name: str, default: str = "") -> str:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A variable as the code reads it; ``default`` and ``allowed`` are texts for people."""
+
+    name: str
+    default: str
+    allowed: str
+    secret: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether the environment has a value, or a file with one."""
+        return bool(_read(self.name) or (self.secret and _read(f"{self.name}_FILE")))
+
+    @property
+    def shown(self) -> str:
+        """What is in force, for people: a secret is never told."""
+        if not self.given:
+            return self.default
+        return "(secret)" if self.secret else _read(self.name)
+
+
+SETTINGS: Final[dict[str, Setting]] = {}
+"""Every variable that was read so far, by name."""
+
+
+def text(name: str, default: str = "", allowed: str = "text") -> str:
     """A text without the blanks around it."""
-    return os.environ.get(name, default).strip()
+    _remember(name, default, allowed)
+    return _read(name, default)
 
 
-def secret(name: str) -> str:
+def secret(name: str, default: str = "", allowed: str = "text") -> str:
     """A secret from the variable, or from the file that ``<name>_FILE`` names."""
-    given = text(f"{name}_FILE")
+    SETTINGS[name] = Setting(name, default, allowed, secret=True)
+    given = _read(f"{name}_FILE")
     if not given:
-        return text(name)
+        return _read(name) or default
     try:
         return Path(given).read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -28,7 +62,8 @@ def secret(name: str) -> str:
 
 def number(name: str, default: float, *, least: float, most: float) -> float:
     """A number in ``least … most``."""
-    given = text(name) or str(default)
+    _remember(name, f"{default:.12g}", f"{least:.12g}…{most:.12g}")
+    given = _read(name) or str(default)
     try:
         value = float(given)
     except ValueError:
@@ -42,7 +77,8 @@ def number(name: str, default: float, *, least: float, most: float) -> float:
 
 def flag(name: str, default: str = "false") -> bool:
     """``true`` or ``false``."""
-    given = text(name, default).lower()
+    _remember(name, default, "true, false")
+    given = _read(name, default).lower()
     if given not in {"true", "false", "1", "0"}:
         raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: true, false")
     return given in {"true", "1"}
@@ -50,16 +86,19 @@ def flag(name: str, default: str = "false") -> bool:
 
 def choice(name: str, allowed: tuple[str, ...]) -> str:
     """One of the allowed words, in any case; the first is the default."""
-    given = text(name) or allowed[0]
+    _remember(name, allowed[0], ", ".join(allowed))
+    given = _read(name) or allowed[0]
     for word in allowed:
         if word.lower() == given.lower():
             return word
     raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {', '.join(allowed)}")
 
 
-def words(name: str, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
+def words(name: str, allowed: tuple[str, ...] = (), default: str = "") -> tuple[str, ...]:
     """Words separated by commas; each one of the allowed, where some are given."""
-    found = tuple(word.strip() for word in text(name).split(",") if word.strip())
+    _remember(name, default, f"{', '.join(allowed) or 'words'}; several with commas")
+    given = _read(name) or default
+    found = tuple(word.strip() for word in given.split(",") if word.strip())
     for word in found:
         if allowed and word not in allowed:
             raise ImproperlyConfigured(
@@ -70,8 +109,10 @@ def words(name: str, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """Addresses and networks separated by commas."""
+    given = words(name)
+    _remember(name, "", "addresses and networks; several with commas")
     try:
-        return tuple(ip_network(word) for word in words(name))
+        return tuple(ip_network(word) for word in given)
     except ValueError as error:
         raise ImproperlyConfigured(
             f"{name}: {error}; allowed: addresses and networks, as 10.0.0.7 or 10.0.0.0/8"
@@ -80,16 +121,17 @@ def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 def address(name: str, default: str) -> str:
     """Where an HTTP server answers."""
-    given = text(name) or default
+    allowed = "http://HOST:PORT, https://HOST:PORT"
+    _remember(name, default, allowed)
+    given = _read(name) or default
     if not given.startswith(("http://", "https://")):
-        allowed = "http://HOST:PORT, https://HOST:PORT"
         raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {allowed}")
     return given
 
 
 def path(name: str) -> Path | None:
     """A path; None where the variable is empty."""
-    given = text(name)
+    given = text(name, allowed="a path")
     return Path(given) if given else None
 
 
@@ -105,3 +147,11 @@ def policy_section(name: str, section: str) -> object:
     if not isinstance(document, dict):
         raise ImproperlyConfigured(f"{name}: {file}: allowed: a YAML mapping")
     return document.get(section) or {}
+
+
+def _read(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def _remember(name: str, default: str, allowed: str) -> None:
+    SETTINGS[name] = Setting(name, default, allowed)

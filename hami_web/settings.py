@@ -22,7 +22,11 @@ BASE_DIR: Final = Path(__file__).resolve().parent.parent
 
 def _database(name: str) -> dict[str, object]:
     """The database of a URL, which may be a secret; by default a file in the data folder."""
-    url = environment.secret(name) or f"sqlite:///{DATA_DIR / 'hami.sqlite3'}"
+    url = environment.secret(
+        name,
+        f"sqlite:///{DATA_DIR / 'hami.sqlite3'}",
+        "sqlite:///PATH, postgresql://USER:PASSWORD@HOST:PORT/NAME",
+    )
     try:
         return parse_database_url(url)
     except ValueError as error:
@@ -30,7 +34,7 @@ def _database(name: str) -> dict[str, object]:
 
 
 # Where the database and the queue lie unless they are elsewhere by URL; a local disk, never NFS.
-DATA_DIR = Path(environment.text("HAMI_DATA_DIR", str(BASE_DIR / "var"))).absolute()
+DATA_DIR = Path(environment.text("HAMI_DATA_DIR", str(BASE_DIR / "var"), "a path")).absolute()
 
 # --- Django -------------------------------------------------------------------------------------
 
@@ -39,7 +43,7 @@ DEBUG = environment.flag("HAMI_DEBUG")
 # for it (checks.py).
 SECRET_KEY_IS_LASTING = bool(environment.secret("HAMI_SECRET_KEY"))
 SECRET_KEY = environment.secret("HAMI_SECRET_KEY") or secrets.token_urlsafe(48)
-ALLOWED_HOSTS = list(environment.words("HAMI_ALLOWED_HOSTS")) or ["127.0.0.1", "localhost"]
+ALLOWED_HOSTS = list(environment.words("HAMI_ALLOWED_HOSTS", default="127.0.0.1,localhost"))
 # The extender knows no database and loads nothing of the roles that have one; manage.py says so.
 ROLES = ("ALL", "EXTENDER")
 ROLE = environment.choice("HAMI_ROLE", ROLES)
@@ -106,7 +110,7 @@ KUBE_BURST = int(environment.number("HAMI_KUBE_BURST", 400, least=2, most=20_000
 
 # --- extender -----------------------------------------------------------------------------------
 
-EXTENDER_LISTEN = environment.text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8010")
+EXTENDER_LISTEN = environment.text("HAMI_EXTENDER_LISTEN", "127.0.0.1:8010", "HOST:PORT, unix:PATH")
 EXTENDER_THREADS = int(environment.number("HAMI_EXTENDER_THREADS", 128, least=4, most=1024))
 EXTENDER_TLS_CERT = environment.path("HAMI_EXTENDER_TLS_CERT")
 EXTENDER_TLS_KEY = environment.path("HAMI_EXTENDER_TLS_KEY")
@@ -127,6 +131,7 @@ TRUSTED_WRITERS = frozenset(
         "HAMI_TRUSTED_WRITERS",
         f"system:serviceaccount:{NAMESPACE}:hami-extender,"
         f"system:serviceaccount:{NAMESPACE}:hami-node-agent",
+        "users; several with commas",
     ).split(",")
     if user.strip()
 )
@@ -134,7 +139,7 @@ TRUSTED_WRITERS = frozenset(
 # --- web ----------------------------------------------------------------------------------------
 # The extender's handler uses none of this (extender/handler.py).
 
-WEB_LISTEN = environment.text("HAMI_WEB_LISTEN", "127.0.0.1:8000")
+WEB_LISTEN = environment.text("HAMI_WEB_LISTEN", "127.0.0.1:8000", "HOST:PORT")
 
 MIDDLEWARE: list[str] = [
     "hami_web.metrics.requests.time_requests",
@@ -178,14 +183,16 @@ RECONCILE_SECONDS = environment.number("HAMI_RECONCILE_SECONDS", 60, least=1, mo
 SAMPLE_SECONDS = environment.number("HAMI_SAMPLE_SECONDS", 60, least=1, most=3600)
 HISTORY_DAYS = environment.number("HAMI_HISTORY_DAYS", 90, least=1, most=3650)
 # /metrics of worker and web, "host:port"; empty: none. The extender's is on its own address.
-METRICS_LISTEN = environment.text("HAMI_METRICS_LISTEN")
+METRICS_LISTEN = environment.text("HAMI_METRICS_LISTEN", allowed="HOST:PORT")
 
 # Where the extender that leads tells what it decided.
 EXTENDER_URL = environment.address("HAMI_EXTENDER_URL", "http://127.0.0.1:8010")
 # File of the issuer of its certificate; the system's are trusted without.
 EXTENDER_CA = environment.path("HAMI_EXTENDER_CA")
 
-CELERY_BROKER_URL = environment.secret("HAMI_BROKER_URL") or "filesystem://"
+CELERY_BROKER_URL = environment.secret(
+    "HAMI_BROKER_URL", "filesystem://", "filesystem://, redis://HOST:PORT/NUMBER"
+)
 BROKER_DIR = DATA_DIR / "queue"
 if CELERY_BROKER_URL == "filesystem://":
     CELERY_BROKER_TRANSPORT_OPTIONS = {

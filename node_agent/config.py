@@ -24,6 +24,18 @@ _GPU: Final = re.compile(r"[0-9]{1,3}|GPU-[0-9A-Za-z-]+")
 DELIVERIES: Final = ("envvar", "cdi", "device-specs")
 """How a container gets its instances: by environment, by CDI names, or as device nodes."""
 _SWITCH: Final = {"true": True, "false": False}
+_ABSOLUTE: Final = "an absolute path"
+_SECONDS: Final = "seconds in 0.05…3600"
+_PORT: Final = "a port in 0…65535, 0 for none"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSetting:
+    """A variable as the code reads it; ``default`` and ``allowed`` are texts for people."""
+
+    name: str
+    default: str
+    allowed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +78,19 @@ class AgentConfig:
     log_format: str
 
     @classmethod
+    def settings(cls) -> tuple[AgentSetting, ...]:
+        """Every variable with its default and what is allowed, in the order of reading."""
+        env = _Environment({"NODE_NAME": "node"})
+        cls._read(env)
+        return tuple(env.settings.values())
+
+    @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> AgentConfig:
         """Read and check every setting. Raises :class:`InvalidSetting`."""
-        env = _Environment(os.environ if environ is None else environ)
+        return cls._read(_Environment(os.environ if environ is None else environ))
+
+    @classmethod
+    def _read(cls, env: _Environment) -> AgentConfig:
         simulated = env.optional_path("HAMI_SIMULATED_NVML")
         return cls(
             node_name=env.matching("NODE_NAME", _NODE_NAME, "the Kubernetes name of this node"),
@@ -116,50 +138,53 @@ class _Environment:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self.settings: dict[str, AgentSetting] = {}
 
-    def text(self, name: str, default: str) -> str:
+    def text(self, name: str, default: str, allowed: str = "text") -> str:
+        self.settings[name] = AgentSetting(name, default, allowed)
         return self._environ.get(name, "").strip() or default
 
     def matching(self, name: str, pattern: re.Pattern[str], allowed: str, default: str = "") -> str:
-        value = self.text(name, default)
+        value = self.text(name, default, allowed)
         if not pattern.fullmatch(value):
             raise InvalidSetting(name, value, allowed)
         return value
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        value = self.text(name, default).lower()
+        value = self.text(name, default, ", ".join(allowed)).lower()
         if value not in allowed:
             raise InvalidSetting(name, value, ", ".join(allowed))
         return value
 
     def path(self, name: str, default: str) -> Path:
-        value = Path(self.text(name, default))
+        value = Path(self.text(name, default, _ABSOLUTE))
         if not value.is_absolute():
-            raise InvalidSetting(name, str(value), "an absolute path")
+            raise InvalidSetting(name, str(value), _ABSOLUTE)
         return value
 
     def optional_path(self, name: str) -> Path | None:
-        return self.path(name, "") if self.text(name, "") else None
+        return self.path(name, "") if self.text(name, "", _ABSOLUTE) else None
 
     def words(self, name: str, pattern: re.Pattern[str], allowed: str) -> frozenset[str]:
-        found = frozenset(word.strip() for word in self.text(name, "").split(",") if word.strip())
+        given = self.text(name, "", allowed)
+        found = frozenset(word.strip() for word in given.split(",") if word.strip())
         for word in sorted(found):
             if not pattern.fullmatch(word):
                 raise InvalidSetting(name, word, allowed)
         return found
 
     def seconds(self, name: str, default: str) -> float:
-        value = self.text(name, default)
+        value = self.text(name, default, _SECONDS)
         try:
             number = float(value)
         except ValueError:
             number = 0.0
         if not 0.05 <= number <= 3600:
-            raise InvalidSetting(name, value, "seconds in 0.05…3600")
+            raise InvalidSetting(name, value, _SECONDS)
         return number
 
     def port(self, name: str, default: str) -> int:
-        value = self.text(name, default)
+        value = self.text(name, default, _PORT)
         if not (value.isascii() and value.isdigit()) or int(value) > 65535:
-            raise InvalidSetting(name, value, "a port in 0…65535, 0 for none")
+            raise InvalidSetting(name, value, _PORT)
         return int(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,10 +31,22 @@ def variables() -> set[str]:
     }
 
 
+def test_the_tables_of_settings_are_what_the_code_reads() -> None:
+    # In a clean environment: some defaults follow from other settings.
+    subprocess.run(
+        [sys.executable, "-m", "tests.architecture.settings_reference", "--check"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin"},
+        check=True,
+    )
+
+
 @pytest.mark.parametrize("name", sorted(variables()))
-def test_every_setting_is_documented(name: str) -> None:
+def test_every_setting_is_documented_with_its_meaning(name: str) -> None:
     text = (ROOT / "docs" / "configuration.md").read_text()
-    assert f"`{name}`" in text
+    rows = re.findall(rf"^\| `{name}` \| [^|]+ \| [^|]+ \| ([^|]*) \|$", text, re.MULTILINE)
+    assert rows
+    assert all(len(meaning) > 5 for meaning in rows), rows
 
 
 def test_every_documented_setting_exists() -> None:
