@@ -24,6 +24,17 @@ class Feed(models.Model):
         return self.name
 
 
+class Tenure(models.Model):
+    """Which process may do what only one may; ``until`` is by the database's clock."""
+
+    name = models.CharField(max_length=KEY_MAX, unique=True)
+    holder = models.CharField(max_length=NAME_MAX, blank=True)
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.holder}"
+
+
 class Heartbeat(models.Model):
     """When a part of the worker last gave a sign of life."""
 

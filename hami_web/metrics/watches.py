@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from hami_web.metrics import table
@@ -23,9 +23,9 @@ class Watch(Protocol):
 
 
 class WatchCollector:
-    """Silence, lists and failures by resource."""
+    """Silence, lists and failures by resource, of the watches there are when it is asked."""
 
-    def __init__(self, watches: Sequence[Watch]) -> None:
+    def __init__(self, watches: Iterable[Watch]) -> None:
         self._watches = watches
 
     def collect(self) -> Iterator[Family]:

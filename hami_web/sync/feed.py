@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections
 
 from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.reflector import Reflector, Timing
@@ -17,6 +17,7 @@ from hami_web.cluster.transport import Transport
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.signature import KeyFile
+from hami_web.history.tenure import FeedTenure, TenureLost
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.state import ClusterState
 from hami_web.sync.changes import Batch, NodeChanges, PodChanges
@@ -35,16 +36,18 @@ RETRY_S: Final = 1.0
 
 
 class Feed:
-    """Follows the cluster from ``start`` to ``stop``, and keeps the mirror as far as it sees."""
+    """Follows the cluster while it holds the feed, and keeps the mirror as far as it sees."""
 
     def __init__(
         self,
         kubeconfig: Path | None,
         namespace: str,
+        tenure: FeedTenure,
         *,
         keys: KeyFile | None = None,
         timing: Timing | None = None,
     ) -> None:
+        self._tenure = tenure
         self._connection = OfficialConnection(kubeconfig)
         transport = Transport(self._connection, user_agent=USER_AGENT)
         self._state = ClusterState(SchedulingPolicy())
@@ -57,38 +60,37 @@ class Feed:
             Reflector("nodes", nodes(transport), self._nodes, timing=timing),
             Reflector("pods", pods_with_progress(transport), self._pods, timing=timing),
         )
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mirror-feed", daemon=True)
 
-    def start(self) -> None:
-        """Begin to watch; the first batch is written when every list is complete."""
-        for reflector in self.reflectors:
-            reflector.start()
-        self._thread.start()
+    def run(self, stopped: threading.Event) -> None:
+        """Watch and write until ``stopped``, in this thread. Raises TenureLost.
 
-    def stop(self) -> None:
-        """End the watches and the writer; what is not written yet a reconciliation finds."""
-        self._stopped.set()
-        for reflector in self.reflectors:
-            reflector.stop()
-        if self._thread.ident is not None:
-            self._thread.join(10)
-        self._connection.close()
+        The first batch is written when every list is complete; what is not written at the end a
+        reconciliation finds.
+        """
+        try:
+            for reflector in self.reflectors:
+                reflector.start()
+            self._write_all(stopped)
+        finally:
+            for reflector in self.reflectors:
+                reflector.stop()
+            self._connection.close()
 
-    def _run(self) -> None:
+    def _write_all(self, stopped: threading.Event) -> None:
         beaten = 0.0
-        while not self._stopped.wait(BATCH_S):
+        while not stopped.wait(BATCH_S):
             try:
                 beaten += BATCH_S
                 if self._turn(beat=beaten >= BEAT_S):
                     beaten = 0.0
+            except TenureLost:
+                raise
             except DatabaseError as error:
                 logger.warning("the mirror cannot be written: %s; again soon", error)
-                self._stopped.wait(RETRY_S)
+                stopped.wait(RETRY_S)
             except Exception:
                 logger.exception("the mirror's feed; again soon")
-                self._stopped.wait(RETRY_S)
-        connection.close()
+                stopped.wait(RETRY_S)
 
     def _turn(self, *, beat: bool) -> bool:
         """Write what changed; True when the database was told."""
@@ -103,7 +105,7 @@ class Feed:
             return False
         close_old_connections()
         try:
-            write_batch(batch, seen_at=seen_at)
+            write_batch(batch, self._tenure, seen_at=seen_at)
         except Exception:
             self._pods.give_back(batch)
             self._nodes.give_back(batch)

@@ -27,6 +27,7 @@ from hami_web.core.policy_names import PLACEMENT_POLICIES
 from hami_web.core.registration import encode_registration
 from hami_web.core.reservation import Reservation, encode_allocations
 from hami_web.core.tables import ProfileTable
+from hami_web.history.tenure import FeedTenure
 from hami_web.scheduling.state import ClusterState
 from hami_web.sync.changes import Batch, NodeChanges, PodChanges
 from hami_web.sync.writer import write_batch
@@ -56,7 +57,9 @@ class Cluster:
         changed, ended, refusals = pods.take()
         seen, lost = nodes.take()
         batch = Batch(tuple(seen), tuple(lost), tuple(changed), tuple(ended), tuple(refusals))
-        write_batch(batch, seen_at=moment(1))
+        tenure = FeedTenure("test")
+        tenure.take()
+        write_batch(batch, tenure, seen_at=moment(1))
 
     def offered(self) -> tuple[str, ...]:
         """The nodes that kube-scheduler would name."""

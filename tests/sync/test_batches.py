@@ -14,6 +14,7 @@ from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.reservation import decode_allocations
 from hami_web.core.signature import KeyFile
 from hami_web.history.models import Feed, Refusal
+from hami_web.history.tenure import FeedTenure
 from hami_web.inventory.models import LIVE, Gpu, Node
 from hami_web.reservations.models import MigReservation, Phase, ReservationDoubt
 from hami_web.scheduling.state import ClusterState
@@ -37,7 +38,9 @@ class Watches:
         return Batch(tuple(nodes), tuple(lost), tuple(pods), tuple(ended), tuple(refusals))
 
     def write(self, seconds: float) -> None:
-        write_batch(self.take(), seen_at=moment(seconds))
+        tenure = FeedTenure("test")
+        tenure.take()
+        write_batch(self.take(), tenure, seen_at=moment(seconds))
 
 
 @pytest.fixture

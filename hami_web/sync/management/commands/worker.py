@@ -9,6 +9,7 @@ import threading
 from typing import Any, Final
 
 from celery.beat import Scheduler, Service
+from celery.exceptions import OperationalError
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
@@ -16,6 +17,7 @@ from django.db import connection
 
 from hami_web.celery import app
 from hami_web.core.policy import parse_scheduling_policy
+from hami_web.history.tenure import FeedTenure
 from hami_web.history.vitals import VitalsWatch
 from hami_web.metrics.exposition import render
 from hami_web.metrics.series import collect_all
@@ -24,6 +26,7 @@ from hami_web.metrics.watches import WatchCollector
 from hami_web.sync import measuring, progress
 from hami_web.sync.decisions import DecisionClient, DecisionReader, ExtenderAddress
 from hami_web.sync.feed import Feed
+from hami_web.sync.keeper import FeedKeeper
 from hami_web.sync.series import MirrorCollector
 from hami_web.sync.signing import signing_keys
 from hami_web.sync.tasks import reconcile
@@ -51,7 +54,7 @@ class Command(BaseCommand):
         if settings.CELERY_BROKER_URL == "filesystem://":
             (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
         stopped = threading.Event()
-        feed = Feed(settings.KUBECONFIG, settings.NAMESPACE, keys=signing_keys())
+        feed = FeedKeeper(_feed, began=_compare)
         measuring.connect()
         metrics = _metrics(feed)
         beat = Service(app, scheduler_cls=Scheduler)
@@ -66,7 +69,6 @@ class Command(BaseCommand):
         decisions.start()
         for thread in threads:
             thread.start()
-        reconcile.apply_async(expires=settings.RECONCILE_SECONDS)
         try:
             app.worker_main(
                 ["worker", "--pool=threads", "--concurrency=2", "--without-gossip",
@@ -82,9 +84,21 @@ class Command(BaseCommand):
                 metrics.close()
 
 
-def _metrics(feed: Feed) -> MetricsServer | None:
+def _feed(tenure: FeedTenure) -> Feed:
+    return Feed(settings.KUBECONFIG, settings.NAMESPACE, tenure, keys=signing_keys())
+
+
+def _compare() -> None:
+    """Find what happened while nobody fed the mirror; without a queue beat does so later."""
+    try:
+        reconcile.apply_async(expires=settings.RECONCILE_SECONDS, retry=False)
+    except OperationalError as error:
+        logger.warning("the queue cannot be reached: %s", error)
+
+
+def _metrics(feed: FeedKeeper) -> MetricsServer | None:
     """The server of this process's series, where one is configured."""
-    collectors = (MirrorCollector(), WatchCollector(feed.reflectors))
+    collectors = (MirrorCollector(), WatchCollector(feed))
 
     def text() -> bytes:
         try:
