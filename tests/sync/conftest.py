@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hami_web.core import annotations as keys
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 
+from .processes import Redis
 from .views import REGISTER
 
 
@@ -24,3 +26,13 @@ def api(tmp_path: Path) -> Iterator[ApiClient]:
         client.create("/api/v1/nodes", {"metadata": meta, "status": ready})
         yield client
         client.close()
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed: apt-get install redis-server")
+    redis = Redis()
+    redis.start()
+    yield redis
+    redis.stop()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ import psycopg
 import pytest
 
 from hami_web.simulator.client import ApiClient
-from tests.sync.test_worker import ROOT, Worker, bind, delete
+from hami_web.sync.management.commands.worker import EXIT_STUCK
+from tests.sync.processes import ROOT, Redis, Worker, bind, delete
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 POSTGRES = ROOT / ".ci" / "postgres"
+EVER = "SELECT pod FROM reservations_migreservation"
 LIVE = "SELECT pod FROM reservations_migreservation WHERE released_at IS NULL AND phase <> 'held'"
 
 
@@ -158,3 +161,48 @@ def test_a_locked_database_is_waited_for_and_written_afterwards(
         worker.soon(lambda: live(worker) == load.there)
     finally:
         worker.close()
+
+
+def test_a_queue_that_is_killed_again_and_again_under_load_loses_nothing(
+    redis: Redis,
+    api: ApiClient,
+    tmp_path: Path,
+) -> None:
+    worker = Worker(tmp_path, tmp_path / "kubeconfig", redis.url)
+    worker.start()
+    try:
+        worker.soon(lambda: worker.runs() > 1)
+        with Load(api) as load:
+            for _ in range(3):
+                redis.stop()
+                before = load.turns
+                # Without a queue the feed goes on.
+                worker.soon(lambda before=before: load.turns > before + 5)
+                newest = f"job-{before + 1}-at-{(before + 1) % 7}"
+                worker.soon(lambda newest=newest: (newest,) in worker.rows(EVER))
+                redis.start()
+                runs = worker.runs()
+                worker.soon(lambda runs=runs: worker.runs() > runs)
+        worker.soon(lambda: live(worker) == load.there)
+        assert worker.rows("SELECT count(*) FROM reservations_memorysliceclaim") == [(7,)]
+    finally:
+        worker.close()
+
+
+def test_a_worker_whose_beat_has_died_ends_so_that_it_is_started_anew() -> None:
+    code = (
+        "import threading, django; django.setup()\n"
+        "from hami_web.sync.management.commands import worker\n"
+        "beat = threading.Thread(target=lambda: None); beat.start(); beat.join()\n"
+        "worker._watch(threading.Event(), beat)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "/usr/bin", "DJANGO_SETTINGS_MODULE": "hami_web.settings"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "beat has ended" in done.stderr) == (EXIT_STUCK, True)

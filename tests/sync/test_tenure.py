@@ -20,7 +20,7 @@ from hami_web.sync.changes import Batch
 from hami_web.sync.writer import write_batch
 from tests.mirror.observations import moment, node, placed, pod
 
-from .test_worker import Worker, bind, delete
+from .processes import Worker, bind, delete
 
 BATCH = Batch((node(),), (), (pod("job", placed(0)),), (), ())
 

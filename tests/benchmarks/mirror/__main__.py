@@ -1,7 +1,8 @@
-"""``python -m tests.benchmarks.mirror [--quick]``: the goals of reading the mirror, on PostgreSQL.
+"""``python -m tests.benchmarks.mirror [--quick]``: the goals of the mirror, on PostgreSQL.
 
-2,000 GPUs with 20,000 live reservations, in two databases of one server: one with a million
-reservations that are over, one with ten thousand.
+Reads beside 2,000 GPUs with 20,000 live reservations, in two databases of one server: one with a
+million reservations that are over, one with ten thousand. Comparisons with clusters of 3,000 and of
+30,000 Pods, and the lag of the feed at 50 Pods a second.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.benchmarks.mirror import exposition
+from tests.benchmarks.mirror import exposition, following
 from tests.benchmarks.report import Report
 
 ROOT: Final = Path(__file__).parents[3]
@@ -37,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     series(report)
     with tempfile.TemporaryDirectory(prefix="hami-mirror-") as name, server(Path(name)) as url:
         large = MANY_QUICK if quick else MANY
-        urls = {FEW: url, large: url.replace("/hami?", "/many?")}
+        folder = Path(name)
+        following.lag(report, folder / "lag", database(folder, url, "lag"), quick=quick)
+        following.comparisons(report, folder, quick=quick, url=lambda: database(folder, url))
+        urls = {FEW: url, large: database(folder, url, "many")}
         for rows, address in urls.items():
             report.progress(f"copying {rows} reservations that are over")
             child(address, "fill", rows)
@@ -114,16 +119,23 @@ def child(url: str, *arguments: object) -> str:
     return done.stdout
 
 
+def database(folder: Path, url: str, name: str = "") -> str:
+    """The URL of one more database of the server."""
+    name = name or f"d{time.monotonic_ns()}"
+    query = f"CREATE DATABASE {name}"
+    data = str(folder / "postgres")
+    subprocess.run(["psql", "-h", data, "-U", "hami", "-qc", query, "hami"], check=True)
+    return url.replace("/hami?", f"/{name}?")
+
+
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A PostgreSQL of its own with two databases; the URL of the first."""
+    """A PostgreSQL of its own; the URL of its first database."""
     folder.chmod(0o755)
     data = folder / "postgres"
     started = subprocess.run([POSTGRES, "start", data], check=True, stdout=subprocess.PIPE)
     try:
         url = started.stdout.decode().strip()
-        query = "CREATE DATABASE many"
-        subprocess.run(["psql", "-h", data, "-U", "hami", "-qc", query, "hami"], check=True)
         yield url
     finally:
         subprocess.run([POSTGRES, "stop", data], check=True)

@@ -58,9 +58,10 @@ class Command(BaseCommand):
         measuring.connect()
         metrics = _metrics(feed)
         beat = Service(app, scheduler_cls=Scheduler)
+        ticking = threading.Thread(target=beat.start, name="beat", daemon=True)
         threads = (
-            threading.Thread(target=beat.start, name="beat", daemon=True),
-            threading.Thread(target=_watch, args=(stopped,), name="watchdog", daemon=True),
+            ticking,
+            threading.Thread(target=_watch, args=(stopped, ticking), name="watchdog", daemon=True),
         )
         watch = VitalsWatch(compare_every_s=settings.RECONCILE_SECONDS)
         decisions = _decisions()
@@ -115,10 +116,13 @@ def _decisions() -> DecisionReader:
     return DecisionReader(DecisionClient(address), hold_s=policy.hold_seconds)
 
 
-def _watch(stopped: threading.Event) -> None:
-    """End a process whose queue has silently stopped, so that it is started anew."""
+def _watch(stopped: threading.Event, beat: threading.Thread) -> None:
+    """End a process whose queue or beat has silently stopped, so that it is started anew."""
     limit_s = SILENT_TURNS * settings.RECONCILE_SECONDS + 60
     while not stopped.wait(1.0):
+        if not beat.is_alive():
+            logger.critical("beat has ended: this worker ends")
+            os._exit(EXIT_STUCK)
         if progress.age_s() > limit_s:
             logger.critical("no task was finished for %.0f s: this worker ends", limit_s)
             os._exit(EXIT_STUCK)
