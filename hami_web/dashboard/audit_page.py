@@ -15,6 +15,7 @@ from hami_web.access.models import AuditEntry
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
 from hami_web.dashboard.pages import refused, respond
+from hami_web.dashboard.parameters import parse_text
 from hami_web.dashboard.seen import seen_map
 
 logger = logging.getLogger(__name__)
@@ -27,14 +28,13 @@ TEXT_MAX: Final = 150
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """The newest entries, of one ``actor`` or ``verb`` where asked; 503 without a database."""
-    actor, verb = request.GET.get("actor", "").strip(), request.GET.get("verb", "").strip()
     current = seen_map(request)
-    for name, text in (("actor", actor), ("verb", verb)):
-        if len(text) > TEXT_MAX or "\0" in text:
-            error = InvalidField(
-                name, text[:40], f"at most {TEXT_MAX} characters, none of them NUL"
-            )
-            return refused(request, error, current)
+    try:
+        actor, verb = (
+            parse_text(name, request.GET.get(name, ""), TEXT_MAX) for name in ("actor", "verb")
+        )
+    except InvalidField as error:
+        return refused(request, error, current)
     rows = AuditEntry.objects.order_by("-at", "-pk")
     if actor:
         rows = rows.filter(actor=actor)

@@ -25,6 +25,7 @@ FRAGMENT: Final = "X-Fragment"
 """Request header by which an open page asks for its content alone, to put it in place."""
 NAVIGATION: Final[tuple[tuple[str, Promise, Verb], ...]] = (
     ("dashboard:page", _("Map"), Verb.READ),
+    ("dashboard:namespaces", _("Namespaces"), Verb.READ),
     ("dashboard:fragmentation", _("Fragmentation"), Verb.READ),
     ("dashboard:what-if", _("What if"), Verb.WHAT_IF),
     ("dashboard:drain", _("Drain plan"), Verb.PLAN_DRAIN),

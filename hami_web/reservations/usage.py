@@ -26,10 +26,16 @@ class Usage:
     gpu_hours: float = 0.0
 
 
-def usage_between(start: datetime, end: datetime) -> list[Usage]:
-    """What reservations had in ``[start, end)``, by namespace and profile; one query."""
+def usage_between(start: datetime, end: datetime, *, about: Q | None = None) -> list[Usage]:
+    """What reservations had in ``[start, end)``, by namespace and profile; one query.
+
+    ``about`` leaves only some of them: those of a namespace, a node, a GPU or a Pod.
+    """
     rows = MigReservation.objects.filter(
-        LIVE | Q(released_at__gt=start), ~Q(phase__in=NEVER_BOUND), reserved_at__lt=end
+        about or Q(),
+        LIVE | Q(released_at__gt=start),
+        ~Q(phase__in=NEVER_BOUND),
+        reserved_at__lt=end,
     ).values_list(
         *("namespace", "profile", "size", "gpu_memory_slices", "reserved_at", "released_at")
     )

@@ -25,6 +25,7 @@ PATHS = {
     "/": "map", "/?view=table": "table", "/?density=dense&group=model": "dense map",
     "/fragmentation": "fragmentation", "/what-if": "empty question",
     "/what-if?wish=3g.20gb+x3": "answer", "/what-if?wish=none": "refused question",
+    "/namespaces": "namespaces", "/namespaces/team?days=30": "namespace",
     "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
     "/pods/team/waits": "Pod",
