@@ -214,6 +214,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sample", SAMPLE_SECONDS),
         ("prune", 3600.0),
         ("pulse", 15.0),
+        ("check", 2.0),
     )
 }
 

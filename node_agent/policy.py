@@ -7,7 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from hami_web.core.allowlist import ProfileAllowlist, parse_device_config
+from hami_web.core.allowlist import ProfileAllowlist
+from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import InvalidField
 
 logger = logging.getLogger(__name__)

@@ -70,7 +70,7 @@ def _statuses(path: str, method: str) -> Iterator[int]:
     yield from _ALWAYS
     if method == "post":
         yield from _WITH_BODY
-        if "{" in path:  # verbs on an object
+        if "{" in path or path.endswith("/start"):  # verbs
             yield from _OF_VERBS
 
 

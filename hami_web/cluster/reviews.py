@@ -82,6 +82,53 @@ def may_list_pods(transport: Transport, user: ReviewedUser, namespace: str) -> b
     return status.allowed and not status.denied
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """One right in all namespaces; ``group`` is empty for the core API."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+
+    @property
+    def shown(self) -> str:
+        """``pods/binding``."""
+        name = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{name}/{self.subresource}" if self.subresource else name
+
+
+def may(transport: Transport, username: str, asked: Asked) -> bool:
+    """Whether a user has a right, by its name alone.
+
+    Raises ClusterError where the API server does not answer.
+    """
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": username,
+            "groups": _groups_of(username),
+            "resourceAttributes": {
+                "verb": asked.verb,
+                "group": asked.group,
+                "resource": asked.resource,
+                "subresource": asked.subresource,
+            },
+        },
+    }
+    status = _ask(transport, ACCESS, body, _AccessReview).status
+    return status.allowed and not status.denied
+
+
+def _groups_of(username: str) -> list[str]:
+    """A ServiceAccount is in the groups that the API server gives it."""
+    groups = ["system:authenticated"]
+    if username.startswith("system:serviceaccount:"):
+        namespace = username.split(":")[2]
+        groups += ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    return groups
+
+
 def _ask(transport: Transport, path: str, body: Mapping[str, object], view: type[_View]) -> _View:
     """A review changes nothing, so one whose connection broke is asked again, once."""
     request = Request("POST", path, body=body, read_timeout_s=TIMEOUT_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ _REPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "H100 on GH200": ("GH200 480GB", "GH200 120GB"),
     "H200-SXM5": ("H200",),
 }
-# Labels that older drivers gave to a profile, with the present ones.
-_PRESENT_LABELS: Final[Mapping[str, str]] = {"7g.79gb": "7g.80gb"}
+PRESENT_LABELS: Final[Mapping[str, str]] = {"7g.79gb": "7g.80gb"}
+"""Labels that older drivers gave to a profile, with the present ones."""
 _PROFILE_NAME: Final = re.compile(r"\d+g\.\d+gb(?:[+-][a-z0-9.+-]+)?")
 
 Named = TypeVar("Named")
@@ -64,12 +65,19 @@ class ProfileAllowlist:
         found: dict[str, Named] = {}
         missing: list[str] = []
         for wanted in self.profiles_for(gpu_name) or ():
-            name = wanted if wanted in available else _PRESENT_LABELS.get(wanted, wanted)
+            name = wanted if wanted in available else PRESENT_LABELS.get(wanted, wanted)
             if name in available:
                 found[name] = available[name]
             else:
                 missing.append(wanted)
         return list(found.values()), missing
+
+
+def reported_names(model: str, boards: Iterable[str]) -> list[str]:
+    """Of these names, as NVML reports them, those that a model of an allowlist matches best."""
+    weights = {name: _match(model, _words(name)) for name in boards}
+    exact = [name for name, weight in weights.items() if weight and weight == len(_words(name))]
+    return exact or [name for name, weight in weights.items() if weight]
 
 
 def parse_allowlist(value: object, where: str = "nvidia.migProfileAllowlist") -> ProfileAllowlist:
@@ -81,22 +89,13 @@ def parse_allowlist(value: object, where: str = "nvidia.migProfileAllowlist") ->
     )
 
 
-def parse_device_config(document: object) -> ProfileAllowlist:
-    """Take the allowlist out of a device configuration (section ``nvidia``).
-
-    A configuration that still holds ``knownMigGeometries`` is refused: it describes whole-GPU
-    layouts, which nothing converts silently.
-    """
-    section = document.get("nvidia") if isinstance(document, dict) else None
-    if not isinstance(section, dict):
-        raise InvalidPolicy("nvidia", section, "a mapping with migProfileAllowlist")
-    if "knownMigGeometries" in section:
-        raise InvalidPolicy(
-            "nvidia.knownMigGeometries",
-            section["knownMigGeometries"],
-            "nothing: list the profiles under migProfileAllowlist instead",
-        )
-    return parse_allowlist(section.get("migProfileAllowlist"))
+def render_allowlist(entries: Iterable[AllowlistEntry]) -> str:
+    """A device configuration in YAML with these entries; names are quoted as JSON has them."""
+    lines = ["nvidia:", "  migProfileAllowlist:"]
+    for entry in entries:
+        lines.append(f"  - models: {json.dumps(list(entry.models))}")
+        lines.append(f"    profiles: {json.dumps(list(entry.profiles))}")
+    return "\n".join(lines) + "\n"
 
 
 def _parse_entry(item: object, where: str) -> AllowlistEntry:

@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from hami_web.inventory.models import KEY_MAX, NAME_MAX
+from hami_web.migration import codes
+from hami_web.migration.severity import Severity
 
 TEXT_MAX = 2000
 
@@ -17,6 +19,11 @@ class RunState(models.TextChoices):
     RUNNING = "running", "running"
     FINISHED = "finished", "finished"
     FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "cancelled"
+
+
+ENDED = (RunState.FINISHED, RunState.FAILED, RunState.CANCELLED)
+_ENDED = [state.value for state in ENDED]
 
 
 class Readiness(models.TextChoices):
@@ -27,16 +34,12 @@ class Readiness(models.TextChoices):
     UNKNOWN = "unknown", "unknown"
 
 
-class Severity(models.TextChoices):
-    """What a finding means for the take-over."""
-
-    BLOCKER = "blocker", "it must be mended first"
-    WARNING = "warning", "it should be known"
-    NOTE = "note", "nothing to do"
-
-
 class MigrationRun(models.Model):
-    """One check, dry and repeatable; ``error`` says why it failed."""
+    """One check, dry and repeatable; ``error`` says why it failed.
+
+    ``parts_done`` of ``parts`` are looked at, ``part`` is looked at now. ``seen_at`` is when its
+    worker last said so: one that is silent has died, and the check begins anew elsewhere.
+    """
 
     state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.REQUESTED)
     requested_at = models.DateTimeField()
@@ -44,14 +47,19 @@ class MigrationRun(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=TEXT_MAX, blank=True, default="")
+    seen_at = models.DateTimeField(null=True, blank=True)
+    part = models.CharField(max_length=KEY_MAX, blank=True, default="")
+    parts_done = models.PositiveSmallIntegerField(default=0)
+    parts = models.PositiveSmallIntegerField(default=0)
+    cancelled_by = models.CharField(max_length=NAME_MAX, blank=True, default="")
 
     class Meta:
         ordering = ["-requested_at", "-id"]
         indexes = [models.Index(fields=["-requested_at", "-id"], name="run_by_time")]
         constraints = [
             models.CheckConstraint(
-                condition=Q(state__in=["finished", "failed"], finished_at__isnull=False)
-                | (~Q(state__in=["finished", "failed"]) & Q(finished_at__isnull=True)),
+                condition=Q(state__in=_ENDED, finished_at__isnull=False)
+                | (~Q(state__in=_ENDED) & Q(finished_at__isnull=True)),
                 name="run_finished_has_time",
             ),
             models.CheckConstraint(
@@ -88,8 +96,8 @@ class NodeReadiness(models.Model):
 class Finding(models.Model):
     """One finding of a run; ``node`` is empty for what concerns the whole cluster.
 
-    ``subject`` is the object that it is about, ``evidence`` what was seen of it, ``consequence``
-    what would happen, ``mend`` what to do.
+    ``subject`` is the object that it is about, ``evidence`` what was seen of it; what it means and
+    what to do follows from the code, in the reader's language.
     """
 
     run = models.ForeignKey(MigrationRun, models.CASCADE, related_name="findings")
@@ -98,8 +106,6 @@ class Finding(models.Model):
     code = models.CharField(max_length=KEY_MAX)
     subject = models.CharField(max_length=1000)
     evidence = models.TextField()
-    consequence = models.CharField(max_length=TEXT_MAX)
-    mend = models.CharField(max_length=TEXT_MAX)
 
     class Meta:
         ordering = ["run_id", "node", "id"]
@@ -112,3 +118,13 @@ class Finding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.severity} {self.code} {self.subject}"
+
+    @property
+    def consequence(self) -> str:
+        """What would happen."""
+        return codes.consequence(self.code, self.node, self.subject)
+
+    @property
+    def mend(self) -> str:
+        """What to do."""
+        return codes.mend(self.code, self.node, self.subject)

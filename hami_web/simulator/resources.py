@@ -116,6 +116,11 @@ PRIORITY_CLASSES = Resource(
     "priorityclasses", "PriorityClass", group="scheduling.k8s.io", namespaced=False
 )
 DAEMON_SETS = Resource("daemonsets", "DaemonSet", group="apps", subresources=_STATUS)
+DEPLOYMENTS = Resource("deployments", "Deployment", group="apps", subresources=_STATUS)
+CLUSTER_POLICIES = Resource(
+    "clusterpolicies", "ClusterPolicy", group="nvidia.com", namespaced=False, subresources=_STATUS
+)
+"""Of NVIDIA's GPU Operator; a custom resource, always known here."""
 
 STORED = (
     PODS,
@@ -131,6 +136,8 @@ STORED = (
     POLICY_BINDINGS,
     PRIORITY_CLASSES,
     DAEMON_SETS,
+    DEPLOYMENTS,
+    CLUSTER_POLICIES,
 )
 """Kinds that are kept, listed and watched."""
 

@@ -8,9 +8,15 @@ from celery import shared_task
 from django.conf import settings
 
 from hami_web.access.upkeep import prune_access
+from hami_web.cluster.client import OfficialConnection
+from hami_web.cluster.transport import Transport
 from hami_web.history import alerts, pruning, samples, vitals
+from hami_web.migration.facts import ClusterFacts
+from hami_web.migration.gather import Gatherer
+from hami_web.migration.runs import Step, claim_check, perform_check
 from hami_web.sync import progress
 from hami_web.sync import reconcile as reconciling
+from hami_web.sync.feed import USER_AGENT
 from hami_web.sync.signing import signing_keys
 
 
@@ -31,6 +37,26 @@ def reconcile() -> int:
     alerts.refresh_alerts(datetime.now(UTC))
     progress.note()
     return run.corrections
+
+
+@shared_task(name="hami.check")
+def check() -> int:
+    """Perform the readiness checks that somebody asked for; returns how many there were."""
+    performed = 0
+    while (run := claim_check(datetime.now(UTC))) is not None:
+        perform_check(run, _look)
+        performed += 1
+    progress.note()
+    return performed
+
+
+def _look(step: Step) -> ClusterFacts:
+    connection = OfficialConnection(settings.KUBECONFIG)
+    try:
+        transport = Transport(connection, user_agent=USER_AGENT)
+        return Gatherer(transport, settings.NAMESPACE, step).gather()
+    finally:
+        connection.close()
 
 
 @shared_task(name="hami.sample")

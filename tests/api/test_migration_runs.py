@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
+from hami_web.access.models import AuditEntry
 from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
 from tests.mirror.observations import moment
 
@@ -21,9 +22,8 @@ def run(db) -> MigrationRun:
     NodeReadiness.objects.create(run=run, node="n2", readiness="not_ready", checked_at=moment(5))
     for severity, subject in (("blocker", "Node/n2"), ("note", "ConfigMap/kube-system/device")):
         Finding.objects.create(
-            run=run, node="n2", severity=severity, code="mig.manager.present", subject=subject,
-            evidence="nvidia.com/mig.config=all-1g.5gb", consequence="it cuts the GPUs anew",
-            mend="take the label off",
+            run=run, node="n2", severity=severity, code="MigConfigLabel", subject=subject,
+            evidence="nvidia.com/mig.config=all-1g.5gb",
         )  # fmt: skip
     return run
 
@@ -43,7 +43,8 @@ def test_runs_nodes_and_findings_are_lists_with_filters(client: Client, run) -> 
         ("n2", "not_ready"),
     ]
     [finding] = results(client, f"/{run.pk}/findings", severity="blocker")
-    assert (finding["subject"], finding["mend"]) == ("Node/n2", "take the label off")
+    assert finding["subject"] == "Node/n2"
+    assert finding["mend"].startswith("kubectl label node n2 nvidia.com/mig.config-")
 
 
 def test_an_unknown_run_is_404(client: Client, run) -> None:
@@ -69,3 +70,35 @@ def test_an_answer_takes_a_fixed_number_of_queries(
 def test_no_run_contradicts_itself(facts) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         MigrationRun.objects.create(requested_at=moment(0), requested_by="ann", **facts)
+
+
+def post(client: Client, path: str, body: str = "{}"):
+    return client.post(f"/api/v1/migration-runs{path}", body, content_type="application/json")
+
+
+def test_a_finding_speaks_the_language_of_the_request(client: Client, run) -> None:
+    path = f"/api/v1/migration-runs/{run.pk}/findings"
+    answer = client.get(path, headers={"accept-language": "zh-hans"})
+    assert "关闭 MIG Manager" in answer.json()["results"][0]["mend"]
+
+
+def test_a_check_is_started_followed_and_cancelled(client: Client, run) -> None:
+    started = post(client, "/start")
+    assert started.status_code == 202, started.content
+    document = started.json()
+    assert started["Location"] == f"/api/v1/migration-runs/{document['id']}"
+    assert (document["state"], document["parts_done"]) == ("requested", 0)
+    again = post(client, "/start")
+    assert (again.status_code, again.json()["current"]["id"]) == (409, document["id"])
+    assert client.get(started["Location"]).json()["state"] == "requested"
+    cancelled = post(client, f"/{document['id']}/cancel")
+    assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+    assert post(client, f"/{document['id']}/cancel").status_code == 409
+    assert post(client, f"/{run.pk}/cancel").status_code == 409
+    verbs = AuditEntry.objects.filter(verb__startswith="migration.").values_list("verb", flat=True)
+    assert {"migration.check", "migration.cancel"} <= set(verbs)
+
+
+def test_a_body_with_something_in_it_is_refused(client: Client, run) -> None:
+    assert post(client, "/start", '{"node": "n1"}').status_code == 400
+    assert post(client, f"/{run.pk + 7}/cancel").status_code == 404

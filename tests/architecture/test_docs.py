@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hami_web.core.geometries import NoteCode
 from hami_web.core.reasons import Reason
+from hami_web.migration.codes import MEANINGS, FindingCode
 from node_agent import podevents, recovery
 
 ROOT = Path(__file__).parents[2]
@@ -113,3 +115,15 @@ def test_every_word_of_the_agent_is_explained(word: str) -> None:
 
 def test_the_words_are_found_in_the_code() -> None:
     assert {"NotListed", "Lost", "Unreadable", "AgentStopped", "ResetNeeded"} <= {*causes()}
+
+
+@pytest.mark.parametrize("code", sorted({*FindingCode, *NoteCode}))
+def test_every_finding_of_a_migration_is_explained(code: str) -> None:
+    text = (ROOT / "docs" / "migration.md").read_text()
+    assert re.search(rf"^\| `{code}` \| .+ \|$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", sorted(FindingCode))
+def test_the_gravity_of_a_finding_is_told_as_it_is(code: FindingCode) -> None:
+    text = (ROOT / "docs" / "migration.md").read_text()
+    assert f"| `{code}` | {MEANINGS[code].severity} |" in text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hami_web.core.allowlist import parse_allowlist, parse_device_config
+from hami_web.core.allowlist import parse_allowlist
+from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import InvalidPolicy
 
 # The default table of HAMi v2.10's chart: models, then the profiles' row number.

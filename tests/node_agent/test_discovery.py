@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hami_web.core.allowlist import parse_device_config
+from hami_web.core.device_config import parse_device_config
 from node_agent.discovery import discover, model_name, numa_node
 from node_agent.inventory import Discovered
 from node_agent.nvml import simulated

@@ -114,3 +114,20 @@ def test_redis_may_restart_and_forget_and_reconciliation_goes_on(
         assert worker.live() == {"first", "second"}
     finally:
         worker.close()
+
+
+def test_a_check_that_was_asked_for_is_performed_also_after_a_kill(
+    worker: Worker, api: ApiClient
+) -> None:
+    worker.soon(worker.runs)
+    worker.end(signal.SIGKILL)
+    worker.rows(
+        "INSERT INTO migration_migrationrun (state, requested_at, requested_by, error, part,"
+        " parts_done, parts, cancelled_by)"
+        " VALUES ('requested', '2026-01-01 00:00:00', 'ann', '', '', 0, 0, '')"
+    )
+    worker.start()
+    worker.soon(lambda: worker.rows("SELECT state FROM migration_migrationrun") == [("finished",)])
+    assert worker.rows("SELECT node FROM migration_nodereadiness") == [("n1",)]
+    codes = {code for (code,) in worker.rows("SELECT code FROM migration_finding")}
+    assert {"WebhookMissing", "RightMissing"} & codes

@@ -15,7 +15,7 @@ class MigrationRunSerializer(serializers.ModelSerializer[MigrationRun]):
         model = MigrationRun
         fields = (
             *("id", "state", "requested_at", "requested_by", "started_at", "finished_at"),
-            "error",
+            *("error", "part", "parts_done", "parts", "cancelled_by"),
         )
 
 
@@ -30,7 +30,9 @@ class NodeReadinessSerializer(serializers.ModelSerializer[NodeReadiness]):
 class FindingSerializer(Hiding, serializers.ModelSerializer[Finding]):
     """A finding; its object and evidence may be Pods of any namespace."""
 
-    hidden = ("subject", "evidence")
+    hidden = ("subject", "evidence", "mend")
+    consequence = serializers.CharField(help_text="in the language of the request")
+    mend = serializers.CharField(help_text="in the language of the request")
 
     class Meta:
         model = Finding

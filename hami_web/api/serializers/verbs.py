@@ -11,6 +11,10 @@ from hami_web.api.bodies import BodySerializer, Text
 NOTE_MAX = 1000
 
 
+class EmptyBody(BodySerializer):
+    """Nothing is asked."""
+
+
 class CordonBody(BodySerializer):
     """Why, for the audit log."""
 

@@ -16,8 +16,8 @@ from hami_web.migration.models import (
     NodeReadiness,
     Readiness,
     RunState,
-    Severity,
 )
+from hami_web.migration.severity import Severity
 
 
 class MigrationRuns(ListView):

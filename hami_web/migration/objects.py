@@ -1,0 +1,235 @@
+"""The parts of Kubernetes objects that a readiness check looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+from hami_web.cluster.views import ContainerStatus, ObjectMeta, OwnedMeta, OwnerReference, Resources
+
+_NO_TEXTS: Final[Mapping[str, str]] = {}
+
+
+class CheckedContainer(Struct, gc=False):
+    """A container's image and what it asks for."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources | None = None
+
+
+class CheckedSpec(Struct, rename="camel", gc=False):
+    """Where a Pod runs and what in it."""
+
+    node_name: str = ""
+    containers: list[CheckedContainer] | None = None
+
+
+class CheckedStatus(Struct, rename="camel", gc=False):
+    """How far a Pod is."""
+
+    phase: str = ""
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class Described(Struct, gc=False):
+    """An object with labels and owners."""
+
+    metadata: OwnedMeta
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.metadata.labels or _NO_TEXTS
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.metadata.annotations or _NO_TEXTS
+
+    @property
+    def owners(self) -> list[OwnerReference]:
+        return self.metadata.owner_references or []
+
+    @property
+    def full_name(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+class CheckedPod(Described, gc=False):
+    """A Pod."""
+
+    spec: CheckedSpec = field(default_factory=CheckedSpec)
+    status: CheckedStatus = field(default_factory=CheckedStatus)
+
+    @property
+    def runs(self) -> bool:
+        """It may use a GPU now or later."""
+        return self.status.phase not in ("Succeeded", "Failed")
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Names of the extended resources that its containers ask for."""
+        asks = [item.resources or Resources() for item in self.spec.containers or []]
+        return frozenset(
+            name for item in asks for name in (*(item.limits or ()), *(item.requests or ()))
+        )
+
+
+class _Template(Struct, gc=False):
+    spec: CheckedSpec = field(default_factory=CheckedSpec)
+
+
+class _WorkloadSpec(Struct, gc=False):
+    template: _Template = field(default_factory=_Template)
+    replicas: int | None = None
+
+
+class _WorkloadStatus(Struct, rename="camel", gc=False):
+    desired_number_scheduled: int | None = None
+    replicas: int | None = None
+
+
+class Workload(Described, gc=False):
+    """A DaemonSet or a Deployment; ``kind`` is set by whoever read it."""
+
+    kind: str = ""
+    spec: _WorkloadSpec = field(default_factory=_WorkloadSpec)
+    status: _WorkloadStatus = field(default_factory=_WorkloadStatus)
+
+    @property
+    def images(self) -> list[str]:
+        return [item.image for item in self.spec.template.spec.containers or []]
+
+    @property
+    def wanted(self) -> int:
+        """How many Pods it keeps; a Deployment without a number keeps one."""
+        if self.kind == "DaemonSet":
+            return self.status.desired_number_scheduled or 0
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class CheckedCondition(Struct, gc=False):
+    """A condition with its words."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class _NodeInfo(Struct, rename="camel", gc=False):
+    kubelet_version: str = ""
+
+
+class _NodeStatus(Struct, rename="camel", gc=False):
+    allocatable: dict[str, str | int] | None = None
+    conditions: list[CheckedCondition] | None = None
+    node_info: _NodeInfo = field(default_factory=_NodeInfo)
+
+
+class CheckedNode(Described, gc=False):
+    """A node."""
+
+    status: _NodeStatus = field(default_factory=_NodeStatus)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def offers(self) -> list[str]:
+        """Names of what the kubelet can give, of which there is any."""
+        return sorted(
+            name for name, count in (self.status.allocatable or {}).items() if str(count) != "0"
+        )
+
+    def condition(self, type_: str) -> CheckedCondition | None:
+        """A condition by its type."""
+        return next((c for c in self.status.conditions or [] if c.type == type_), None)
+
+
+class ConfigMap(Described, gc=False):
+    """A ConfigMap's texts."""
+
+    data: dict[str, str] | None = None
+
+
+class _Service(Struct, gc=False):
+    name: str = ""
+    namespace: str = ""
+
+
+class _ClientConfig(Struct, rename="camel", gc=False):
+    service: _Service | None = None
+    ca_bundle: str | None = None
+
+
+class _Hook(Struct, rename="camel", gc=False):
+    name: str = ""
+    client_config: _ClientConfig = field(default_factory=_ClientConfig)
+
+
+class Webhook(Described, gc=False):
+    """A MutatingWebhookConfiguration."""
+
+    webhooks: list[_Hook] | None = None
+
+
+class _Selector(Struct, rename="camel", gc=False):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[dict[str, object]] | None = None
+
+
+class _BudgetSpec(Struct, gc=False):
+    selector: _Selector | None = None
+
+
+class _BudgetStatus(Struct, rename="camel", gc=False):
+    disruptions_allowed: int | None = None
+
+
+class Budget(Described, gc=False):
+    """A PodDisruptionBudget."""
+
+    spec: _BudgetSpec = field(default_factory=_BudgetSpec)
+    status: _BudgetStatus = field(default_factory=_BudgetStatus)
+
+    def may_cover(self, pod: CheckedPod) -> bool:
+        """Whether the Pod may be one of its; expressions are taken as if they matched."""
+        selector = self.spec.selector
+        if selector is None or self.metadata.namespace != pod.metadata.namespace:
+            return False
+        wanted = (selector.match_labels or {}).items()
+        return all(pod.labels.get(key) == value for key, value in wanted)
+
+
+class _MigManager(Struct, gc=False):
+    enabled: bool | None = None
+
+
+class _PolicySpec(Struct, rename="camel", gc=False):
+    mig_manager: _MigManager = field(default_factory=_MigManager)
+
+
+class ClusterPolicy(Described, gc=False):
+    """The GPU Operator's policy; MIG Manager is on unless it is switched off."""
+
+    spec: _PolicySpec = field(default_factory=_PolicySpec)
+
+    @property
+    def keeps_mig_manager(self) -> bool:
+        return self.spec.mig_manager.enabled is not False
+
+
+class Version(Struct, rename="camel", gc=False):
+    """What the API server says of itself."""
+
+    git_version: str = ""
+
+
+class Namespaced(Struct, gc=False):
+    """For kinds of which only the identity counts."""
+
+    metadata: ObjectMeta

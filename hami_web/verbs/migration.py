@@ -1,0 +1,23 @@
+"""Start and cancel a readiness check."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hami_web.access.audit import Action, Actor, audited
+from hami_web.migration import runs
+from hami_web.migration.models import MigrationRun
+
+
+def start_check(actor: Actor) -> MigrationRun:
+    """Ask the worker for a check, recorded before and after. Raises CheckGoesOn, DatabaseError."""
+    with audited(actor, Action("migration.check", "migration-run", "")) as progress:
+        run = runs.request_check(actor.name, datetime.now(UTC))
+        progress.after = {"run": run.pk}
+        return run
+
+
+def cancel_check(actor: Actor, pk: int) -> MigrationRun:
+    """Call a check off, recorded before and after. Raises NotRunning, DoesNotExist."""
+    with audited(actor, Action("migration.cancel", "migration-run", str(pk))):
+        return runs.cancel_check(pk, actor.name, datetime.now(UTC))
