@@ -17,13 +17,14 @@ from hami_web.access.errors import IdentityUnavailable
 from hami_web.access.expiring import ExpiringAnswers
 from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.errors import ClusterError
-from hami_web.cluster.reviews import ReviewedUser, may_list_pods, review_token
+from hami_web.cluster.reviews import Asked, ReviewedUser, may, may_list_pods, review_token
 from hami_web.cluster.transport import Transport
 
 logger = logging.getLogger(__name__)
 
 TOKENS_MAX: Final = 1_000
 ANSWERS_MAX: Final = 100_000
+RIGHTS_MAX: Final = 1_000
 REFUSED_S: Final = 10.0
 """A token that was refused is asked about again after this time."""
 UNKNOWN_S: Final = 5.0
@@ -41,6 +42,7 @@ class Reviewer:
         self._keep_s = keep_s
         self._users: ExpiringAnswers[str, KubernetesUser | None] = ExpiringAnswers(TOKENS_MAX)
         self._seen: ExpiringAnswers[tuple[KubernetesUser, str], bool] = ExpiringAnswers(ANSWERS_MAX)
+        self._rights: ExpiringAnswers[tuple[str, Asked], bool | None] = ExpiringAnswers(RIGHTS_MAX)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="access-review")
 
     def user_of(self, token: str) -> KubernetesUser | None:
@@ -84,6 +86,24 @@ class Reviewer:
         asked = sorted(set(namespaces))
         answers = self._threads.map(partial(self.sees, user), asked)
         return frozenset(name for name, seen in zip(asked, answers, strict=True) if seen)
+
+    def rights(self, asked: Iterable[tuple[str, Asked]]) -> dict[tuple[str, Asked], bool | None]:
+        """Whether users by name have rights, asked side by side; None where nobody answers."""
+        questions = list(asked)
+        answers = self._threads.map(lambda item: self._has(*item), questions)
+        return dict(zip(questions, answers, strict=True))
+
+    def _has(self, name: str, right: Asked) -> bool | None:
+        known = self._rights.get((name, right))
+        if known is not None:
+            return known[0]
+        answer: bool | None
+        try:
+            answer, keep_s = may(self._transport, name, right), self._keep_s
+        except ClusterError as error:
+            logger.warning("what %s may do could not be reviewed: %s", name, error)
+            answer, keep_s = None, UNKNOWN_S
+        return self._rights.put((name, right), answer, keep_s)
 
     def close(self) -> None:
         """End its threads and connections."""

@@ -83,12 +83,13 @@ def may_list_pods(transport: Transport, user: ReviewedUser, namespace: str) -> b
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One right in all namespaces; ``group`` is empty for the core API."""
+    """One right; ``group`` is empty for the core API, ``namespace`` for all namespaces."""
 
     verb: str
     resource: str
     group: str = ""
     subresource: str = ""
+    namespace: str = ""
 
     @property
     def shown(self) -> str:
@@ -109,6 +110,7 @@ def may(transport: Transport, username: str, asked: Asked) -> bool:
             "user": username,
             "groups": _groups_of(username),
             "resourceAttributes": {
+                "namespace": asked.namespace,
                 "verb": asked.verb,
                 "group": asked.group,
                 "resource": asked.resource,

@@ -13,6 +13,7 @@ from hami_web.dashboard import (
     namespace_page,
     node_page,
     pod_page,
+    setup_page,
     views,
     what_if_page,
 )
@@ -27,6 +28,7 @@ urlpatterns = [
     path("alerts", alert_page.alerts, name="alerts"),
     path("drift", alert_page.drift, name="drift"),
     path("audit", audit_page.page, name="audit"),
+    path("setup", setup_page.page, name="setup"),
     path("namespaces", namespace_page.listing, name="namespaces"),
     path("namespaces/<str:namespace>", namespace_page.page, name="namespace-page"),
     path("nodes/<str:name>", node_page.page, name="node-page"),

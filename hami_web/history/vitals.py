@@ -29,6 +29,8 @@ FEED_SILENT_AFTER: Final = timedelta(minutes=3)
 TURNS_MISSED: Final = 5
 """So many comparisons may fail or not come."""
 LOOK_S: Final = 15.0
+EXTENDER: Final = "extender"
+"""Not a part of the worker: whom the worker asks for decisions."""
 WORKER: Final = frozenset({AlertCode.WORKER_SILENT})
 
 
@@ -61,6 +63,17 @@ def note_pulse(now: datetime) -> None:
     """A task of the queue was consumed."""
     with writing():
         Heartbeat.objects.update_or_create(name=Part.QUEUE.value, defaults={"at": now})
+
+
+def note_extender(now: datetime) -> None:
+    """The extender answered the worker."""
+    with writing():
+        Heartbeat.objects.update_or_create(name=EXTENDER, defaults={"at": now})
+
+
+def extender_heard_at() -> datetime | None:
+    """When the extender last answered the worker, to ``PULSE_S``; None where it never did."""
+    return Heartbeat.objects.filter(name=EXTENDER).values_list("at", flat=True).first()
 
 
 def vitals(now: datetime, *, compare_every_s: float) -> tuple[Vital, ...]:

@@ -22,6 +22,7 @@ from hami_web.core.placement import Placement
 from hami_web.core.reservation import Reservation
 from hami_web.history.decisions import SeenDecision, note_decisions
 from hami_web.history.models import Feed
+from hami_web.history.vitals import PULSE_S, note_extender
 from hami_web.inventory.writing import writing
 from hami_web.reservations.holds import ObservedHold, lapse_holds, note_holds
 from hami_web.scheduling.decision_log import Decision, DecisionPage, Outcome
@@ -92,7 +93,7 @@ class DecisionReader:
         self._client = client
         self._hold = timedelta(seconds=hold_s) + SLACK
         self._poll_s = poll_s
-        self._looked_at = datetime.min.replace(tzinfo=UTC)
+        self._looked_at = self._heard_at = datetime.min.replace(tzinfo=UTC)
         self._trouble = ""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
@@ -115,6 +116,9 @@ class DecisionReader:
         now = datetime.now(UTC)
         if page.cursor != cursor or page.reset:
             write_page(page, now=now)
+        if now - self._heard_at > timedelta(seconds=PULSE_S):
+            self._heard_at = now
+            note_extender(now)
         if now - self._looked_at > LAPSE_EVERY:
             self._looked_at = now
             with writing():

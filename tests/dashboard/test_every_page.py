@@ -28,7 +28,7 @@ PATHS = {
     "/namespaces": "namespaces", "/namespaces/team?days=30": "namespace",
     "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
-    "/pods/team/waits": "Pod",
+    "/setup": "setup", "/pods/team/waits": "Pod",
     "/pods/team/none": "not found",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
