@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 AGENT  := .venv-agent
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench docs proto messages clean
+.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench docs manifests proto messages clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -16,6 +16,7 @@ $(VENV)/.installed: pyproject.toml
 	.ci/system-packages run
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[development]'
+	$(BIN)/python .ci/helm $(VENV)
 	touch $@
 
 $(AGENT)/.installed: pyproject.toml
@@ -60,6 +61,9 @@ bench: install ## Placement quality, filter speed, the agent's share of Allocate
 	$(BIN)/python -m tests.benchmarks.allocate
 	$(BIN)/python -m tests.benchmarks.burst
 	$(BIN)/python -m tests.benchmarks.mirror
+
+manifests: install ## Make the manifests in deploy/ from the chart
+	$(BIN)/python -m tests.deploy.manifests
 
 docs: install ## Make the tables of settings in the documents from the code
 	$(BIN)/python -m tests.architecture.settings_reference

@@ -1,19 +1,7 @@
 #!/usr/bin/env python3
 """Command line of the control plane."""
 
-import os
-import sys
-
-
-def main() -> None:
-    """Run a management command."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")
-    if sys.argv[1:2] == ["extender"]:
-        os.environ.setdefault("HAMI_ROLE", "extender")
-    from django.core.management import execute_from_command_line  # noqa: PLC0415
-
-    execute_from_command_line(sys.argv)
-
+from hami_web.command import main
 
 if __name__ == "__main__":
     main()

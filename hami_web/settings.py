@@ -18,6 +18,10 @@ from hami_web.access_settings import *  # noqa: F403  # the part about people
 from hami_web.database import parse_database_url
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
+# Templates and static files: beside the package in a checkout, inside of it where it is installed.
+SHIPPED_DIR: Final = next(
+    folder for folder in (BASE_DIR, BASE_DIR / "hami_web") if (folder / "templates").is_dir()
+)
 
 
 def _database(name: str) -> dict[str, object]:
@@ -160,14 +164,14 @@ MIDDLEWARE: list[str] = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [SHIPPED_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
     }
 ]
 ASGI_APPLICATION = "hami_web.asgi.application"
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [SHIPPED_DIR / "static"]
 # The files are served as they lie in the project: there is nothing to build or to collect.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_ALLOW_ALL_ORIGINS = False

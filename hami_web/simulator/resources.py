@@ -75,6 +75,7 @@ NAMESPACES = Resource(
     field_labels=frozenset({"status.phase"}),
 )
 CONFIG_MAPS = Resource("configmaps", "ConfigMap")
+SECRETS = Resource("secrets", "Secret")
 RESOURCE_QUOTAS = Resource("resourcequotas", "ResourceQuota", subresources=_STATUS)
 LEASES = Resource(
     "leases",
@@ -128,6 +129,7 @@ STORED = (
     EVENTS,
     NAMESPACES,
     CONFIG_MAPS,
+    SECRETS,
     RESOURCE_QUOTAS,
     LEASES,
     DISRUPTION_BUDGETS,
