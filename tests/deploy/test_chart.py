@@ -15,7 +15,7 @@ import yaml
 from django.core.management import get_commands
 
 from hami_web import environment
-from hami_web.core.allowlist import parse_device_config
+from hami_web.core.device_config import parse_device_config
 from node_agent.config import AgentConfig
 from tests.deploy.chart import (
     CHART,
