@@ -55,12 +55,13 @@ fmt: install ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install ## Placement quality, filter speed, the agent's share of Allocate, bursts and reads of the mirror against their baselines
+bench: install ## Placement quality, filter speed, Allocate, bursts, the mirror and the dashboard against their baselines
 	$(BIN)/python -m tests.benchmarks.placement
 	$(BIN)/python -m tests.benchmarks.filter
 	$(BIN)/python -m tests.benchmarks.allocate
 	$(BIN)/python -m tests.benchmarks.burst
 	$(BIN)/python -m tests.benchmarks.mirror
+	$(BIN)/python -m tests.benchmarks.dashboard
 
 manifests: install ## Make the manifests in deploy/ from the chart
 	$(BIN)/python -m tests.deploy.manifests

@@ -16,7 +16,7 @@ from hami_web.history.models import Alert, AlertState
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_drawing import GPU, REGISTER, drawn, node
 
 pytestmark = pytest.mark.django_db

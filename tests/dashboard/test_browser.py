@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .samples import cell, cluster_map, row
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

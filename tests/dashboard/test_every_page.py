@@ -16,7 +16,7 @@ from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
 from hami_web.history.conditions import AlertCode
 from hami_web.history.models import Alert, Sample
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 

@@ -13,7 +13,7 @@ from hami_web.dashboard.curve import POINTS_MAX, draw_curve
 from hami_web.dashboard.room import Heat, cluster_heat, node_heats, room_lines
 from hami_web.history.models import Sample
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = pytest.mark.django_db

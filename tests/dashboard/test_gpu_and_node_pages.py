@@ -17,7 +17,7 @@ from hami_web.dashboard.legal_placements import lanes, profile_lines
 from hami_web.dashboard.occupation import Stay, draw
 from hami_web.reservations.models import MigReservation, Phase
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = pytest.mark.django_db

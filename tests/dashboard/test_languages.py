@@ -11,7 +11,7 @@ from django.test import Client
 
 from hami_web.dashboard.freshness import Freshness
 
-from .conftest import GivenMap
+from .given import GivenMap
 
 CATALOG = Path(__file__).parents[2] / "hami_web/locale/zh_Hans/LC_MESSAGES"
 # Words that stay English in Chinese text, and units.

@@ -12,7 +12,7 @@ from hami_web.dashboard.events import stream_changes
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.live import Change
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .samples import cell, cluster_map, row
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from hami_web.dashboard.map_query import InvalidQuery, MapQuery, parse_query, select
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .samples import cluster_map
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -17,7 +17,7 @@ from hami_web.history.models import Alert
 from hami_web.reservations.models import MigReservation, Phase
 from hami_web.reservations.usage import usage_between
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .samples import cluster_map
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 

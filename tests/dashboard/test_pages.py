@@ -13,7 +13,7 @@ from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import install_notices
 from hami_web.dashboard.wording import TIMES
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .samples import cluster_map
 
 pytestmark = pytest.mark.usefixtures("live")

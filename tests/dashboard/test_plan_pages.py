@@ -10,7 +10,7 @@ from hami_web.core.policy import SchedulingPolicy
 from hami_web.dashboard.wish import InvalidWish, Wish, parse_wish
 from hami_web.planning.whatif import Question, ask
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = pytest.mark.django_db

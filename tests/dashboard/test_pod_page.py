@@ -15,7 +15,7 @@ from hami_web.dashboard.wording import OUTCOME_WORDS, PHASE_WORDS, REASON_WORDS
 from hami_web.history.models import Decision, Explanation, Outcome
 from hami_web.reservations.models import MigReservation, Phase
 
-from .conftest import GivenMap
+from .given import GivenMap
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = pytest.mark.django_db

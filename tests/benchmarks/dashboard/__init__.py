@@ -1,0 +1,1 @@
+"""Costs of the dashboard against bare ones."""

@@ -1,0 +1,141 @@
+"""Measures the cluster map of 2,000 GPUs in a process of its own; prints figures as JSON.
+
+The bare rendering is what no page could do without: each GPU's picture and its few words, joined
+from strings, without templates, middleware or compression.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")
+django.setup()
+
+# isort: split
+from django.core.handlers.base import BaseHandler  # noqa: E402  # Django must be set up first
+from django.test import RequestFactory  # noqa: E402
+
+from hami_web.core.placement import Placement  # noqa: E402
+from hami_web.dashboard import installed, slice_map  # noqa: E402
+from hami_web.dashboard.cells import Cell, CellState, Fit, GpuRow, cover_grid  # noqa: E402
+from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock  # noqa: E402
+from hami_web.dashboard.live import differences  # noqa: E402
+from hami_web.dashboard.presentation import GpuView  # noqa: E402
+from tests.dashboard.given import GivenMap  # noqa: E402
+
+NODES: Final = 250
+GPUS_PER_NODE: Final = 8
+FITS: Final = (Fit("1g.5gb", 3), Fit("2g.10gb", 1), Fit("3g.20gb", 0), Fit("7g.40gb", 0))
+TIMES: Final = 7
+
+
+def cluster() -> ClusterMap:
+    """2,000 GPUs, some three instances on each, from a fixed seed."""
+    rng = random.Random(7)
+    nodes = []
+    for number in range(NODES):
+        name = f"gpu-node-{number:03d}"
+        rows = tuple(_gpu(rng, name, index) for index in range(GPUS_PER_NODE))
+        nodes.append(NodeBlock(name, rows))
+    return ClusterMap(1, tuple(nodes))
+
+
+def _gpu(rng: random.Random, node: str, index: int) -> GpuRow:
+    cells, at = [], 0
+    while at < 7:
+        size = rng.choice((1, 1, 2, 4))
+        if at + size <= 8 and rng.random() < 0.8:
+            state = rng.choice((CellState.REALIZED, CellState.REALIZED, CellState.BOUND))
+            pod = f"team-{rng.randrange(50)}/train-{rng.randrange(10**6):06d}"
+            cells.append(Cell(Placement(at, size), state, f"{size}g.{size * 5}gb", pod, "", 4864))
+        at += size
+    uuid = f"GPU-{rng.getrandbits(128):032x}"
+    shown = f"{uuid[:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:24]}-{uuid[24:]}"
+    return GpuRow(node, shown, index, "NVIDIA A100-SXM4-40GB", 40960, 8, cover_grid(cells, 8), FITS)
+
+
+def bare(shown: ClusterMap) -> str:
+    """The pictures and words as strings."""
+    parts = []
+    for node in shown.nodes:
+        parts.append(f"<section><h2>{node.name}</h2>")
+        for row in node.rows:
+            view = GpuView(row)
+            parts.append(f"<article><h3>GPU {row.index}</h3><p>{row.model}</p><p>{view.memory}</p>")
+            parts.append(f"{slice_map.render_row(row)}<p>{view.fits}</p></article>")
+        parts.append("</section>")
+    return "".join(parts)
+
+
+def least(call: Callable[[], object]) -> float:
+    """Processor seconds of the fastest of several calls."""
+    call()
+    found = []
+    for _ in range(TIMES):
+        began = time.process_time()
+        call()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def change(shown: ClusterMap) -> tuple[ClusterMap, GpuRow]:
+    """The same cluster after one reservation was realized."""
+    node = shown.nodes[17]
+    row = next(row for row in node.rows if any(c.state is CellState.BOUND for c in row.cells))
+    cells = tuple(
+        replace(cell, state=CellState.REALIZED) if cell.state is CellState.BOUND else cell
+        for cell in row.cells
+    )
+    new = replace(row, cells=cells)
+    rows = tuple(new if item is row else item for item in node.rows)
+    nodes = tuple(NodeBlock(node.name, rows) if item is node else item for item in shown.nodes)
+    return ClusterMap(2, nodes), new
+
+
+def main() -> None:
+    """Print what was measured."""
+    shown = cluster()
+    live = GivenMap()
+    live.show(shown)
+    installed.install_map(live)
+    handler = BaseHandler()
+    handler.load_middleware()
+    requests = RequestFactory(headers={"host": "localhost"})
+
+    def get(path: str, **headers: str) -> Any:
+        answer = handler.get_response(requests.get(path, headers=headers))
+        assert answer.status_code == 200, answer.status_code
+        return answer
+
+    pairs = [(least(lambda: get("/")), least(lambda: bare(shown))) for _ in range(3)]
+    page = get("/").content
+    after, row = change(shown)
+    changed = differences(shown, after)
+    live.show(after)
+    moved = sum(
+        len(get(f"/fragments/{'summary' if name == 'summary' else f'gpus/{name}'}").content)
+        for name in changed
+    )
+    figures = {
+        "page": min(ours for ours, _ in pairs),
+        "bare": min(theirs for _, theirs in pairs),
+        "bytes": len(page),
+        "gzipped": len(gzip.compress(page, 6)),
+        "changed": changed,
+        "of": row.uuid,
+        "moved": moved,
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
