@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -11,30 +12,45 @@ from django.views.decorators.http import require_safe
 from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
+from hami_web.core.errors import InvalidField
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.legal_placements import profile_lines
+from hami_web.dashboard.moments import AGO, asked_moment
 from hami_web.dashboard.occupation import occupation_of
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.pages import missing, refused, respond
+from hami_web.dashboard.past_page import gpu_at
 from hami_web.dashboard.presentation import GpuView, legend
 from hami_web.dashboard.room import gpu_heat
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.spent import SHOWN_DAYS, spent
 
 
 @needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest, uuid: str) -> HttpResponse:
-    """One GPU by UUID; 404 where the cluster does not have it, 503 before it is known."""
-    current = seen_map(request)
+    """One GPU by UUID; 404 where the cluster does not have it, 503 before it is known.
+
+    ``at`` shows it as it was.
+    """
+    current, now = seen_map(request), timezone.now()
+    try:
+        at = asked_moment(request, now)
+    except InvalidField as error:
+        return refused(request, error, current)
+    if at is not None:
+        return gpu_at(request, uuid, at)
     row = current.rows.get(uuid) if current else None
     record = current.gpu_record(row) if current and row else None
     if current is None or row is None or record is None:
         return missing(request, f"GPU {uuid}", current)
     context = {
-        "gpu": GpuView(row),
+        "gpu": GpuView(row, alone=True),
         "record": record,
         "heat": gpu_heat(record),
         "profiles": profile_lines(record, row),
-        "history": occupation_of(uuid, row.grid, timezone.now(), _pod_name(request)),
+        "history": occupation_of(uuid, row.grid, now, _pod_name(request)),
+        "used": spent(Q(gpu_uuid=uuid), now, SHOWN_DAYS),
+        "ago": now - AGO,
         "legend": legend(None),
         "patterns": slice_map.render_patterns(),
     }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlencode
 
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +22,7 @@ from hami_web.core.errors import InvalidField
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.history_wording import change_words
+from hami_web.dashboard.moments import asked_moment, query, written
 from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.past import past_map
 from hami_web.dashboard.presentation import MapView, legend
@@ -34,9 +34,7 @@ logger = logging.getLogger(__name__)
 
 SLIDER: Final = timedelta(hours=24)
 DEFAULT: Final = timedelta(hours=1)
-BACK_MAX: Final = timedelta(days=366)
 CHANGES_MAX: Final = 200
-MOMENT: Final = "a time as 2026-01-31T12:00:00Z, at most 366 days back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +55,21 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         if "ago" in request.GET:
             return redirect(_address(now - parse_ago(request.GET["ago"])))
-        moment = parse_moment(request.GET.get("at", ""), now)
+        moment = asked_moment(request, now) or now - DEFAULT
     except InvalidField as error:
         return refused(request, error, current)
     seen = visibility_of(request)
     wanted = Wanted(moment, now, seen.restrict(MigReservation.objects.all(), "namespace"))
     context: dict[str, object] = {
         "at": moment,
-        "written": _written(moment),
+        "written": written(moment),
         "minutes": max(0, round((now - moment).total_seconds() / 60)),
         "slider": round(SLIDER.total_seconds() / 60),
         "earlier": _address(moment - timedelta(minutes=10)),
         "later": _address(min(moment + timedelta(minutes=10), now)),
     }
     try:
-        past = MapView(hide_unseen(past_map(moment), seen))
+        past = MapView(hide_unseen(past_map(moment), seen), at=query(moment))
         found = changes(wanted, limit=CHANGES_MAX + 1)
     except DatabaseError as error:
         logger.warning("the past cannot be read: %s", error)
@@ -89,21 +87,6 @@ def page(request: HttpRequest) -> HttpResponse:
     return respond(request, "dashboard/history.html", context, current=current)
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
-    """A time with its zone, not in the future; an hour ago without one. Raises InvalidField."""
-    if not text:
-        return now - DEFAULT
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidField("at", text, MOMENT) from None
-    if moment.tzinfo is None or "T" not in text:
-        raise InvalidField("at", text, MOMENT)
-    if moment > now or moment < now - BACK_MAX:
-        raise InvalidField("at", text, MOMENT)
-    return moment.astimezone(UTC)
-
-
 def parse_ago(text: str) -> timedelta:
     """Minutes back. Raises InvalidField."""
     most = round(SLIDER.total_seconds() / 60)
@@ -113,11 +96,7 @@ def parse_ago(text: str) -> timedelta:
 
 
 def _address(moment: datetime) -> str:
-    return f"{reverse('dashboard:history')}?{urlencode({'at': _written(moment)})}"
-
-
-def _written(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{reverse('dashboard:history')}{query(moment)}"
 
 
 def _line(change: Change, current: ClusterMap | None) -> ChangeLine:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from hami_web.access.declared import needs
 from hami_web.access.roles import Verb
 from hami_web.core.capability import ProfileCapability
+from hami_web.core.errors import InvalidField
 from hami_web.dashboard import slice_map
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.moments import AGO, asked_moment
+from hami_web.dashboard.pages import missing, refused, respond
+from hami_web.dashboard.past_page import node_at
 from hami_web.dashboard.presentation import MapView, NodeView, legend
 from hami_web.dashboard.room import node_heat
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.spent import SHOWN_DAYS, spent
 from hami_web.dashboard.wording import mebibytes
 from hami_web.scheduling.records import GpuRecord
 
@@ -41,8 +47,17 @@ class OfferedProfile:
 @needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest, name: str) -> HttpResponse:
-    """One node by name; 404 where the cluster does not have it, 503 before it is known."""
-    current = seen_map(request)
+    """One node by name; 404 where the cluster does not have it, 503 before it is known.
+
+    ``at`` shows it as it was.
+    """
+    current, now = seen_map(request), timezone.now()
+    try:
+        at = asked_moment(request, now)
+    except InvalidField as error:
+        return refused(request, error, current)
+    if at is not None:
+        return node_at(request, name, at)
     block = current.blocks.get(name) if current else None
     record = current.records.get(name) if current else None
     if current is None or block is None or record is None:
@@ -52,6 +67,8 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
         "record": record,
         "heat": node_heat(record),
         "profiles": offered_profiles(record.gpus),
+        "used": spent(Q(node=name), now, SHOWN_DAYS),
+        "ago": now - AGO,
         "legend": legend(MapView(current)),
         "patterns": slice_map.render_patterns(),
     }

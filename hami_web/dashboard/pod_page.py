@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import DatabaseError
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
@@ -23,6 +25,7 @@ from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.pages import missing, respond
 from hami_web.dashboard.presentation import GpuView
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.spent import SHOWN_DAYS, spent
 from hami_web.dashboard.wording import mebibytes, outcome_word, phase_word, reason_words, step_word
 from hami_web.history.decisions import Said, said_of
 from hami_web.reservations.models import MigReservation
@@ -100,6 +103,8 @@ def page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         return missing(request, f"Pod {full}", shown)
     context = {
         "pod": full,
+        "namespace": namespace,
+        "used": spent(Q(namespace=namespace, pod=name), timezone.now(), SHOWN_DAYS),
         "waiting": waiting,
         "rows": [GpuView(row) for row in rows],
         "attempts": attempts,

@@ -53,6 +53,11 @@ class TableLine:
         return slice_map.anchor(self.cell, self.row)
 
     @property
+    def slice_anchor(self) -> str:
+        """Identity of the cell on the page of its GPU."""
+        return slice_map.slice_anchor(self.cell, self.row)
+
+    @property
     def word(self) -> str:
         return state_word(self.cell.state)
 
@@ -74,10 +79,22 @@ class GpuView:
     """One GPU for the templates."""
 
     row: GpuRow
+    at: str = ""
+    """Query string that keeps the moment that is shown; empty for now."""
+    alone: bool = False
+    """The page is this GPU's, and has its table."""
 
     @property
     def svg(self) -> SafeString:
+        if self.alone:
+            return slice_map.render_row(self.row, self.at, anchored=True)
+        if self.at:
+            return slice_map.render_row(self.row, f"{self.address}{self.at}")
         return slice_map.render_row(self.row)
+
+    @property
+    def address(self) -> str:
+        return reverse("dashboard:gpu-page", args=[self.row.uuid])
 
     @property
     def short_uuid(self) -> str:
@@ -108,6 +125,7 @@ class NodeView:
 
     block: NodeBlock
     group: str = "node"
+    at: str = ""
 
     @property
     def name(self) -> str:
@@ -130,7 +148,7 @@ class NodeView:
 
     @cached_property
     def gpus(self) -> list[GpuView]:
-        return [GpuView(row) for row in self.block.rows]
+        return [GpuView(row, self.at) for row in self.block.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +188,7 @@ class MapView:
 
     source: ClusterMap
     query: MapQuery = field(default_factory=MapQuery)
+    at: str = ""
 
     @property
     def version(self) -> int:
@@ -197,7 +216,8 @@ class MapView:
     @cached_property
     def nodes(self) -> list[NodeView]:
         """Those that the query leaves, in its order."""
-        return [NodeView(block, self.query.group) for block in select(self.source, self.query)]
+        blocks = select(self.source, self.query)
+        return [NodeView(block, self.query.group, self.at) for block in blocks]
 
     @property
     def node_count(self) -> int:

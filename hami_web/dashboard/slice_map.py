@@ -44,20 +44,26 @@ def render_patterns() -> SafeString:
     )
 
 
-def render_row(row: GpuRow) -> SafeString:
-    """One GPU as SVG; every foreign text in it is escaped here."""
+def render_row(row: GpuRow, base: str = "?view=table", *, anchored: bool = False) -> SafeString:
+    """One GPU as SVG; every foreign text in it is escaped here.
+
+    ``base`` is the address of the page with the table that cells lead to. With ``anchored`` each
+    cell can be linked to; only where there are few, since it costs bytes.
+    """
     name = gettext("Memory slices of GPU %(index)d on %(node)s") % {
         "index": row.index,
         "node": row.node,
     }
-    cells = "".join(render_cell(cell, row) for cell in row.cells)
+    cells = "".join(render_cell(cell, row, base, anchored=anchored) for cell in row.cells)
     return mark_safe(  # noqa: S308 - escaped piece by piece
         f'<svg class="memory" width="100%" height="{ROW_HEIGHT}" role="group" '
         f'aria-label="{escape(name)}">{_grid(row.grid)}{cells}{_axis(row.grid)}</svg>'
     )
 
 
-def render_cell(cell: Cell, row: GpuRow) -> str:
+def render_cell(
+    cell: Cell, row: GpuRow, base: str = "?view=table", *, anchored: bool = False
+) -> str:
     """One cell: a link to its line of the table, with a tip that says everything."""
     start, width = share(cell.placement.start, row.grid), share(cell.placement.size, row.grid)
     tip = escape(describe_cell(cell))
@@ -66,8 +72,10 @@ def render_cell(cell: Cell, row: GpuRow) -> str:
         if cell.state in _PATTERN_SHAPES
         else ""
     )
+    identity = f' id="{escape(slice_anchor(cell, row))}"' if anchored else ""
     return (
-        f'<a class="cell {cell.state} {_width_class(cell)}" href="{_table_link(cell, row)}" '
+        f'<a{identity} class="cell {cell.state} {_width_class(cell)}" '
+        f'href="{escape(base)}#{escape(anchor(cell, row))}" '
         f'aria-label="{tip}" data-pod="{escape(cell.pod)}">'
         f'<svg x="{start}" width="{width}" height="{CELL_HEIGHT}"><title>{tip}</title>'
         f'<rect class="body ground" width="100%" height="{CELL_HEIGHT}"/>{fill}{_texts(cell)}'
@@ -85,8 +93,9 @@ def anchor(cell: Cell, row: GpuRow) -> str:
     return f"{row.uuid}-{cell.placement.start}"
 
 
-def _table_link(cell: Cell, row: GpuRow) -> str:
-    return f"?view=table#{escape(anchor(cell, row))}"
+def slice_anchor(cell: Cell, row: GpuRow) -> str:
+    """Identity of a cell in the picture, by which people link to it: ``gpu-UUID-4:4``."""
+    return f"gpu-{row.uuid}-{cell.placement}"
 
 
 def _texts(cell: Cell) -> str:

@@ -20,6 +20,9 @@ logger = logging.getLogger(__name__)
 DAYS: Final = ("1", "7", "30", "90")
 """Ranges that pages offer; what the worker forgot is not in them (``HAMI_HISTORY_DAYS``)."""
 
+SHOWN_DAYS: Final = 7
+"""Where a page offers no choice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:

@@ -148,6 +148,19 @@ for (const kind of ["pointerover", "focusin"]) {
   });
 }
 
+// A link to memory slices, as #gpu-UUID-4:4, leads to their cell on every page that draws them.
+function arrive() {
+  const place = decodeURIComponent(location.hash).match(/^#gpu-(.+)-(\d+):\d+$/);
+  if (!place) return;
+  const cell = document.querySelector(`a.cell[href$="#${CSS.escape(`${place[1]}-${place[2]}`)}"]`);
+  for (const other of document.querySelectorAll("a.cell.sought")) other.classList.remove("sought");
+  cell?.classList.add("sought");
+  cell?.focus({ preventScroll: true });
+  cell?.scrollIntoView({ block: "center" });
+}
+addEventListener("hashchange", arrive);
+arrive();
+
 // "/" goes to the search from anywhere but a field; a choice is taken as soon as it is made.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest?.("input, select, textarea")) return;

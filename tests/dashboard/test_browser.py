@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import threading
@@ -156,3 +157,10 @@ def test_reading_works_without_javascript(browser: Browser, site: str) -> None:
     page.get_by_role("link", name="Table").click()
     expect(page.locator("table")).to_be_visible()
     context.close()
+
+
+def test_a_link_to_memory_slices_leads_to_their_cell(page: Page) -> None:
+    page.goto("/#gpu-GPU-gpu-a100-01-0-5f0c-4:4")
+    cell = page.locator("a.cell[data-pod='research/finetune-llama-7b-x2k4q']")
+    expect(cell).to_be_focused()
+    expect(cell).to_have_class(re.compile("sought"))

@@ -77,7 +77,7 @@ def test_overlapping_placements_of_a_profile_are_drawn_in_lanes() -> None:
     ]
 
 
-def test_the_history_of_a_gpu_is_one_query_and_names_who_was_there(
+def test_history_and_use_of_a_gpu_are_one_query_each_and_name_who_was_there(
     client: Client, django_assert_num_queries
 ) -> None:
     stay()
@@ -85,7 +85,7 @@ def test_the_history_of_a_gpu_is_one_query_and_names_who_was_there(
     long_ago = timezone.now() - timedelta(days=3)
     stay(pod_uid="u3", pod="long-ago", reserved_at=long_ago, realized_at=None,
          released_at=long_ago + timedelta(hours=1))  # fmt: skip
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         page = client.get(f"/gpus/{GPU}").content.decode()
     assert "team/earlier" in page
     assert "3.0 s" in page
@@ -153,3 +153,16 @@ def test_pages_link_to_each_other(client: Client) -> None:
     addresses = set(re.findall(r'href="(/(?:gpus|nodes)/[^"]+)"', page))
     assert len(addresses) == 3
     assert {client.get(address).status_code for address in addresses} == {200}
+
+
+def test_memory_slices_can_be_linked_to(client: Client) -> None:
+    page = client.get(f"/gpus/{GPU}").content.decode()
+    assert f'<a id="gpu-{GPU}-4:4" class="cell bound' in page
+    assert f'href="#gpu-{GPU}-4:4"' in page
+    assert f'<tr id="{GPU}-4"' in page
+
+
+@pytest.mark.parametrize("path", [f"/gpus/{GPU}", "/nodes/n1", "/pods/team/earlier"])
+def test_gpu_node_and_pod_say_how_many_gpu_hours_were_used(client: Client, path: str) -> None:
+    stay(gpu_memory_slices=8)
+    assert "<dd>0.75</dd>" in client.get(path).content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import DatabaseError, connection
@@ -11,8 +12,8 @@ from django.utils import timezone
 
 from hami_web.core.errors import InvalidField
 from hami_web.dashboard.cells import CellState
-from hami_web.dashboard.history_page import parse_moment
 from hami_web.dashboard.history_wording import CHANGES
+from hami_web.dashboard.moments import parse_moment, written
 from hami_web.dashboard.past import past_map
 from hami_web.history.changes import _STEPS, ENTITIES
 from hami_web.inventory.models import BlockedState, Gpu, GpuState, Node, NodeState, ProfileSet
@@ -162,3 +163,55 @@ def test_without_the_database_the_page_says_so(client: Client) -> None:
         response = client.get("/history")
     assert response.status_code == 503
     assert "The history cannot be read" in response.content.decode()
+
+
+@pytest.mark.usefixtures("_recorded")
+@pytest.mark.parametrize("address", [f"/gpus/{UUID}", "/nodes/n1"])
+def test_a_gpu_and_a_node_can_be_seen_as_they_were(client: Client, address: str) -> None:
+    moment = ago(45).isoformat().replace("+00:00", "Z")
+    page = client.get(address, {"at": moment}).content.decode()
+    assert "As it was at" in page
+    assert "team/a" in page
+    assert page.count('<svg class="memory"') == 1
+    before = client.get(address, {"at": ago(90).isoformat()}).content.decode()
+    assert "team/a" not in before
+    assert client.get(address, {"at": ago(600).isoformat()}).status_code == 404
+    assert client.get(address, {"at": "yesterday"}).status_code == 400
+
+
+@pytest.mark.usefixtures("_recorded")
+def test_links_of_the_past_stay_in_the_past(client: Client) -> None:
+    moment = written(ago(45))
+    kept = urlencode({"at": moment})
+    page = client.get("/history", {"at": moment}).content.decode()
+    for link in (f"/gpus/{UUID}?{kept}", f"/nodes/n1?{kept}", f"/gpus/{UUID}?{kept}#{UUID}-2"):
+        assert f'href="{link}"' in page, link
+    page = client.get("/nodes/n1", {"at": moment}).content.decode()
+    assert f'href="/gpus/{UUID}?{kept}"' in page
+    assert f'href="/history?{kept}"' in page
+
+
+@pytest.mark.usefixtures("_recorded")
+def test_the_past_of_a_gpu_hides_what_may_not_be_seen(client: Client, settings) -> None:
+    settings.ANONYMOUS_NAMESPACES = ("other",)
+    page = client.get(f"/gpus/{UUID}", {"at": written(ago(45))}).content.decode()
+    assert "team/a" not in page
+    assert "unavailable" in page
+
+
+@pytest.mark.parametrize("address", [f"/gpus/{UUID}", "/nodes/n1"])
+def test_a_past_that_cannot_be_read_says_so(client: Client, address: str) -> None:
+    def broken(*_: object) -> None:
+        raise DatabaseError("gone")
+
+    with connection.execute_wrapper(lambda *_: broken()):
+        answer = client.get(address, {"at": written(ago(45))})
+    assert answer.status_code == 503
+    assert "The history cannot be read" in answer.content.decode()
+
+
+@pytest.mark.usefixtures("_recorded")
+@pytest.mark.parametrize("address", [f"/gpus/{UUID}", "/nodes/n1"])
+def test_the_past_is_four_queries(client: Client, address: str, django_assert_num_queries) -> None:
+    with django_assert_num_queries(4):
+        client.get(address, {"at": written(ago(45))})

@@ -111,7 +111,7 @@ def test_a_running_pod_shows_its_gpu_and_the_steps_of_its_life(
         realized_at=now - timedelta(seconds=6), started_at=now - timedelta(seconds=1),
         changed_at=now,
     )  # fmt: skip
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         page = client.get("/pods/team/a").content.decode()
     assert page.count('<article class="gpu"') == 1
     for taken in ("after 1.0 s", "after 2.0 s", "after 5.0 s"):
