@@ -54,9 +54,9 @@ def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
             return missing(request, gettext("such alert"), seen_map(request))
         acknowledge_alert(actor_of(request), alert, _note(request))
     except AlertNotOpen as error:
-        return _not_done(request, str(error), 409)
+        return not_done(request, str(error), 409)
     except DatabaseError as error:
-        return _not_done(request, str(error), 503)
+        return not_done(request, str(error), 503)
     return redirect(f"{reverse('dashboard:alerts')}#alert-{pk}")
 
 
@@ -68,9 +68,9 @@ def _cordon(request: HttpRequest, uuid: str, *, cordoned: bool) -> HttpResponse:
     try:
         cordon_gpu(actor_of(request), row.node, uuid, cordoned=cordoned, reason=_note(request))
     except (NotPublished, ClusterError) as error:
-        return _not_done(request, str(error), 409)
+        return not_done(request, str(error), 409)
     except DatabaseError as error:
-        return _not_done(request, str(error), 503)
+        return not_done(request, str(error), 503)
     return redirect("dashboard:gpu-page", uuid=uuid)
 
 
@@ -78,7 +78,7 @@ def _note(request: HttpRequest) -> str:
     return request.POST.get("note", "").replace("\0", "")[:NOTE_MAX]
 
 
-def _not_done(request: HttpRequest, text: str, status: int) -> HttpResponse:
+def not_done(request: HttpRequest, text: str, status: int) -> HttpResponse:
     """What was asked for did not happen, or it is not known whether it did; nothing is repeated."""
     logger.warning("%s %s: %s", request.method, request.path, text)
     return render(request, "dashboard/not_done.html", {"text": text}, status=status)

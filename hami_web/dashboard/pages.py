@@ -32,6 +32,7 @@ NAVIGATION: Final[tuple[tuple[str, Promise, Verb], ...]] = (
     ("dashboard:history", _("History"), Verb.READ),
     ("dashboard:alerts", _("Alerts"), Verb.READ),
     ("dashboard:drift", _("Drift"), Verb.READ),
+    ("dashboard:migration", _("Moving in"), Verb.READ),
     ("dashboard:setup", _("Setup"), Verb.READ),
     ("dashboard:audit", _("Audit log"), Verb.READ_AUDIT),
 )

@@ -15,6 +15,7 @@ from hami_web.dashboard import pages
 from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
 from hami_web.history.conditions import AlertCode
 from hami_web.history.models import Alert, Sample
+from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
 
 from .given import GivenMap
 from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
@@ -29,7 +30,8 @@ PATHS = {
     "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
     "/setup": "setup", "/pods/team/waits": "Pod",
-    "/pods/team/none": "not found",
+    "/pods/team/none": "not found", "/migration": "moving in", "/migration/1": "check",
+    "/migration/converter": "converter",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
 OUTLINE = """() => ({
@@ -61,6 +63,14 @@ def _cluster(live: GivenMap, settings) -> None:
     Alert.objects.create(
         code=AlertCode.AGENT_STALE, subject="n1", text="silent", raised_at=now, seen_at=now
     )
+    run = MigrationRun.objects.create(
+        pk=1, state="finished", requested_at=now, requested_by="ann", finished_at=now
+    )
+    NodeReadiness.objects.create(run=run, node="n1", readiness="not_ready", checked_at=now)
+    Finding.objects.create(
+        run=run, node="n1", severity="blocker", code="MigConfigLabel", subject="Node n1",
+        evidence="label nvidia.com/mig.config=all-1g.5gb",
+    )  # fmt: skip
     Sample.objects.create(
         at=now - timedelta(hours=1), gpus=2, memory_slices=16, reserved_memory_slices=2,
         realized_memory_slices=1, blocked_memory_slices=0, fragmentation=0.4,
