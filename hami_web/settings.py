@@ -166,7 +166,13 @@ TEMPLATES = [
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [SHIPPED_DIR / "templates"],
         "APP_DIRS": True,
-        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "hami_web.dashboard.display.shown",
+                "hami_web.dashboard.saved_views.kept",
+            ]
+        },
     }
 ]
 ASGI_APPLICATION = "hami_web.asgi.application"

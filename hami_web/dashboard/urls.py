@@ -3,6 +3,7 @@
 from django.urls import path
 
 from hami_web.dashboard import (
+    about_page,
     actions,
     alert_page,
     audit_page,
@@ -14,6 +15,7 @@ from hami_web.dashboard import (
     namespace_page,
     node_page,
     pod_page,
+    settings_page,
     setup_page,
     views,
     what_if_page,
@@ -29,6 +31,12 @@ urlpatterns = [
     path("alerts", alert_page.alerts, name="alerts"),
     path("drift", alert_page.drift, name="drift"),
     path("audit", audit_page.page, name="audit"),
+    path("about", about_page.page, name="about"),
+    path("about/documents/<str:name>", about_page.document, name="document"),
+    path("settings", settings_page.page, name="settings"),
+    path("settings/display", settings_page.save, name="save-settings"),
+    path("settings/views", settings_page.save_view, name="save-view"),
+    path("settings/views/forget", settings_page.forget_view, name="forget-view"),
     path("setup", setup_page.page, name="setup"),
     path("migration", migration_page.listing, name="migration"),
     path("migration/start", migration_page.start, name="migration-start"),

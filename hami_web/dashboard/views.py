@@ -20,6 +20,7 @@ from hami_web.access.declared import needs, public
 from hami_web.access.roles import Verb
 from hami_web.dashboard import slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
+from hami_web.dashboard.display import display_of
 from hami_web.dashboard.events import seen_changes
 from hami_web.dashboard.installed import installed_map, notices
 from hami_web.dashboard.map_controls import controls
@@ -35,7 +36,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """The cluster map; 400 for a query that means nothing, 503 while the cluster is not known."""
     current = seen_map(request)
     try:
-        query = parse_query(request.GET.dict())
+        query = parse_query({"density": display_of(request).density, **request.GET.dict()})
     except InvalidQuery as error:
         return refused(request, error, current)
     status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE

@@ -60,6 +60,7 @@ async function refreshContent() {
   const html = await fetchText(location.href, { "X-Fragment": "content" });
   keepingFocus(() => { document.getElementById("content").innerHTML = html; });
   offerCopying();
+  tellTimes();
 }
 
 async function refreshGpu(uuid) {
@@ -147,6 +148,18 @@ for (const kind of ["pointerover", "focusin"]) {
     }
   });
 }
+
+// Times in the browser's own zone, where that is chosen; what addresses and files say stays UTC.
+function tellTimes() {
+  if (document.body.dataset.times !== "local") return;
+  const write = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "long" });
+  for (const time of document.querySelectorAll("time[datetime]:not([data-utc])")) {
+    time.dataset.utc = time.textContent;
+    time.title = time.textContent;
+    time.textContent = write.format(new Date(time.dateTime));
+  }
+}
+tellTimes();
 
 // A link to memory slices, as #gpu-UUID-4:4, leads to their cell on every page that draws them.
 function arrive() {

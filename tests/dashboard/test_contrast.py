@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SHEET = (Path(__file__).parents[2] / "static/dashboard/dashboard.css").read_text(encoding="utf-8")
+STATIC = Path(__file__).parents[2] / "static/dashboard"
+SHEETS = [(STATIC / name).read_text(encoding="utf-8") for name in ("dashboard.css", "dark.css")]
 TEXT, GRAPHIC = 4.5, 3.0
 PAIRS = [
     *((name, ground, TEXT) for name in ("ink", "muted") for ground in ("page", "card", "slot")),
@@ -26,7 +27,7 @@ PAIRS = [
 
 
 def colours(dark: bool) -> dict[str, str]:
-    light_block, dark_block = re.findall(r":root \{(.*?)\n\s*\}", SHEET, re.DOTALL)[:2]
+    light_block, dark_block = (re.search(r":root \{(.*?)\n\}", s, re.DOTALL)[1] for s in SHEETS)
     light = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", light_block))
     return light | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark_block)) if dark else light
 

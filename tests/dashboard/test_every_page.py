@@ -29,7 +29,7 @@ PATHS = {
     "/namespaces": "namespaces", "/namespaces/team?days=30": "namespace",
     "/drain-plan?profile=3g.20gb&count=3": "plan", "/history": "past", "/alerts": "alerts",
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
-    "/setup": "setup", "/pods/team/waits": "Pod",
+    "/setup": "setup", "/settings": "settings", "/about": "about", "/pods/team/waits": "Pod",
     "/pods/team/none": "not found", "/migration": "moving in", "/migration/1": "check",
     "/migration/converter": "converter",
 }  # fmt: skip
