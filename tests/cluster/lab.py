@@ -19,6 +19,7 @@ from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
 from node_agent.nvml.simulated.lookups import GpuSpec
+from tests.cluster import accounts
 from tests.cluster.kubelets import FirstKubelet, Kubelet, SecondKubelet
 from tests.cluster.node import GpuNode, Instances
 from tests.cluster.processes import ROOT, Process, free_port, restart_program, wait_until
@@ -26,7 +27,7 @@ from tests.cluster.service import Service
 
 NODE = "gpu-node-a"
 NAMESPACE = "hami-e2e"
-SYSTEM = "hami-system"
+SYSTEM = accounts.SYSTEM
 SCHEDULER = ROOT / "deploy" / "scheduler-config" / "kube-scheduler-1.20.yaml"
 A100 = "a100-sxm4-40gb"
 
@@ -62,11 +63,15 @@ class Lab:
         # With leader election it ends when the API server is away for ten seconds, for good here.
         alone = ("controller-manager", "--leader-elect=false")
         self._restarted.append(restart_program(self.directory, *alone))
+        audit = accounts.audit_arguments(self.directory)
+        self._restarted.append(restart_program(self.directory, "apiserver", *audit))
         config.load_kube_config(str(self.directory / "admin.conf"))
+        wait_until("the API server answers", _api_answers)
         for namespace in (NAMESPACE, SYSTEM):
             client.CoreV1Api().create_namespace({"metadata": {"name": namespace}})
-        self._grant("extender.yaml", "hami-control-plane")
-        self._grant("node-agent.yaml", "hami-node-agent")
+        accounts.create_accounts()
+        for role in accounts.ROLES:
+            accounts.write_access(self.directory, role)
         self.extender.start()
         self.service.start()
         self.node.start_agent()
@@ -145,20 +150,23 @@ class Lab:
             [sys.executable, "manage.py", "extender"],
             {
                 "DJANGO_SETTINGS_MODULE": "hami_web.settings",
-                "HAMI_KUBECONFIG": str(self.directory / "control-plane.conf"),
+                "HAMI_KUBECONFIG": str(self.access("extender")),
                 "HAMI_EXTENDER_LISTEN": f"127.0.0.1:{port}",
                 "HAMI_EXTENDER_TLS_CERT": str(pki / "serving.crt"),
                 "HAMI_EXTENDER_TLS_KEY": str(pki / "serving.key"),
                 "HAMI_POD_NAME": pod,
                 "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
-                "HAMI_TRUSTED_WRITERS": "hami-control-plane,hami-node-agent",
             },
             self.work / f"{pod}.log",
         )
 
+    def access(self, role: str) -> Path:
+        """Kubeconfig of a role's own account."""
+        return accounts.kubeconfig(self.directory, role)
+
     def _gpu_node(self, name: str, kubelet: Kubelet) -> GpuNode:
         access = {
-            "HAMI_KUBECONFIG": str(self.directory / "node-agent.conf"),
+            "HAMI_KUBECONFIG": str(self.access("node-agent")),
             "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
         }
         return GpuNode(name, self.work / name, access, kubelet)
@@ -175,21 +183,6 @@ class Lab:
         extender["enableHTTPS"] = True
         extender["tlsConfig"] = {"caFile": str(self.directory / "pki" / "ca.crt")}
         return yaml.safe_dump(document)
-
-    def _grant(self, manifest: str, user: str) -> None:
-        """Give a plain user exactly what the shipped role gives the ServiceAccount."""
-        api = client.RbacAuthorizationV1Api()
-        text = (ROOT / "deploy" / "rbac" / manifest).read_text()
-        for document in yaml.safe_load_all(text):
-            subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
-            if document["kind"] == "ClusterRole":
-                api.create_cluster_role(document)
-            elif document["kind"] == "ClusterRoleBinding":
-                api.create_cluster_role_binding(document | {"subjects": [subject]})
-            elif document["kind"] == "Role":
-                api.create_namespaced_role(SYSTEM, document)
-            elif document["kind"] == "RoleBinding":
-                api.create_namespaced_role_binding(SYSTEM, document | {"subjects": [subject]})
 
     def _extender_ready(self) -> bool:
         if not self.extender.runs:
@@ -229,6 +222,14 @@ class Lab:
                 "caBundle": _base64(authority),
             }
         client.AdmissionregistrationV1Api().create_mutating_webhook_configuration(document)
+
+
+def _api_answers() -> bool:
+    try:
+        client.CoreV1Api().list_namespace()
+    except (ApiException, HTTPError):
+        return False
+    return True
 
 
 def _is_ready(name: str) -> bool:

@@ -1,0 +1,29 @@
+# Build in the root of the project, with the base's digest (README.md beside this file):
+#   docker build -f deploy/images/control-plane.Dockerfile --build-arg PYTHON=python:3.11-slim-bookworm@sha256:… .
+ARG PYTHON
+
+FROM ${PYTHON} AS build
+ARG PYTHON
+# A tag names another image tomorrow.
+RUN case "$PYTHON" in *@sha256:*) ;; *) echo "PYTHON: '$PYTHON' is not allowed; allowed: NAME:TAG@sha256:DIGEST" >&2; exit 1 ;; esac
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY hami_web hami_web
+COPY node_agent node_agent
+COPY templates templates
+COPY static static
+COPY deploy/images/assemble deploy/images/assemble
+RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir cyclonedx-bom
+RUN /tools/bin/pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN CYCLONEDX=/tools/bin/cyclonedx-py deploy/images/assemble control-plane /opt/hami /wheels/*.whl
+
+FROM ${PYTHON}
+LABEL org.opencontainers.image.title="hami-web control-plane" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/hami /opt/hami
+ENV PATH=/opt/hami/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1
+WORKDIR /
+USER 65532:65532
+CMD ["hami-web", "help"]

@@ -1,0 +1,123 @@
+"""The product's ServiceAccounts with exactly their rights, and what the API server saw them do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes import client
+
+from tests.cluster.processes import ROOT
+
+SYSTEM = "hami-system"
+ROLES = ("extender", "node-agent", "web", "worker")
+_PREFIX = f"system:serviceaccount:{SYSTEM}:hami-"
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "userGroups": [f"system:serviceaccounts:{SYSTEM}"]},
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, order=True)
+class Right:
+    """One verb on one resource, ``pods/binding`` for a subresource."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+def manifests(role: str) -> list[dict[str, Any]]:
+    """What ``deploy/rbac`` says of a role."""
+    text = (ROOT / "deploy" / "rbac" / f"{role}.yaml").read_text()
+    return list(yaml.safe_load_all(text))
+
+
+def create_accounts() -> None:
+    """Apply the shipped manifests as they stand."""
+    core, rbac = client.CoreV1Api(), client.RbacAuthorizationV1Api()
+    for role in ROLES:
+        for document in manifests(role):
+            match document["kind"]:
+                case "ServiceAccount":
+                    core.create_namespaced_service_account(SYSTEM, document)
+                case "ClusterRole":
+                    rbac.create_cluster_role(document)
+                case "ClusterRoleBinding":
+                    rbac.create_cluster_role_binding(document)
+                case "Role":
+                    rbac.create_namespaced_role(SYSTEM, document)
+                case "RoleBinding":
+                    rbac.create_namespaced_role_binding(SYSTEM, document)
+                case other:
+                    raise AssertionError(other)
+
+
+def kubeconfig(cluster: Path, role: str) -> Path:
+    """Where the access of a role is written."""
+    return cluster / f"account-{role}.conf"
+
+
+def write_access(cluster: Path, role: str) -> None:
+    """A kubeconfig with a token of the role's account and nothing else."""
+    request = {"spec": {"expirationSeconds": 6 * 3600}}
+    answer = client.CoreV1Api().create_namespaced_service_account_token(
+        f"hami-{role}", SYSTEM, request, _preload_content=False
+    )
+    token = json.loads(answer.data)["status"]["token"]
+    document = yaml.safe_load((cluster / "nobody.conf").read_text())
+    (user,) = document["users"]
+    user["user"] = {"token": token}
+    kubeconfig(cluster, role).write_text(yaml.safe_dump(document))
+
+
+def audit_arguments(cluster: Path) -> tuple[str, str]:
+    """Arguments of an API server that notes what these accounts ask for."""
+    policy = cluster / "audit-policy.yaml"
+    policy.write_text(yaml.safe_dump(_AUDIT_POLICY))
+    return f"--audit-policy-file={policy}", f"--audit-log-path={cluster / 'log' / 'audit.log'}"
+
+
+def granted(role: str) -> set[Right]:
+    """All that the manifests let a role do."""
+    return {
+        Right(group, resource, verb)
+        for document in manifests(role)
+        for rule in document.get("rules", [])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(cluster: Path, role: str) -> set[Right]:
+    """What a role asked for and was let do."""
+    return {right for right, code in _asked(cluster, role) if code != 403}
+
+
+def refused(cluster: Path, role: str) -> set[Right]:
+    """What a role asked for without having the right."""
+    return {right for right, code in _asked(cluster, role) if code == 403}
+
+
+def _asked(cluster: Path, role: str) -> Iterator[tuple[Right, int]]:
+    for line in (cluster / "log" / "audit.log").read_text().splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:  # the last line may be half written
+            continue
+        about = event.get("objectRef", {})
+        if event["user"]["username"] != _PREFIX + role or "resource" not in about:
+            continue
+        name = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+        code = event.get("responseStatus", {}).get("code", 0)
+        yield Right(about.get("apiGroup", ""), name, event["verb"]), code

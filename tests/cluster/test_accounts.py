@@ -1,0 +1,170 @@
+"""Each role works with exactly its own account: no right is missing, and none is never used."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+import yaml
+
+from tests.cluster import accounts, pods
+from tests.cluster.accounts import Right
+from tests.cluster.installed import InstalledCluster
+from tests.cluster.lab import Lab
+from tests.cluster.pods import Want
+from tests.cluster.processes import Process, free_port, wait_until
+
+PERSON = "nobody-token"
+# What a run without faults does not need, and what does: each is proven on the simulator.
+ONLY_AFTER_FAULTS = {
+    "extender": {
+        Right("", "pods", "get"),  # an unclear answer of a Binding is settled by reading
+        Right("events.k8s.io", "events", "patch"),  # the same event again counts in its series
+    },
+    "node-agent": {
+        Right("events.k8s.io", "events", "create"),  # something failed or took long
+    },
+    "web": set[Right](),
+    "worker": set[Right](),
+}
+
+
+class Mirror:
+    """Web and worker on a SQLite file of their own, each with its account."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.port = free_port()
+        policy = folder / "policy.yaml"
+        policy.write_text(yaml.safe_dump({"access": {"roleGroups": {"operator": ["*"]}}}))
+        shared = {
+            "DJANGO_SETTINGS_MODULE": "hami_web.settings",
+            "HAMI_DATA_DIR": str(folder / "data"),
+            "HAMI_POLICY_FILE": str(policy),
+            "HAMI_SECRET_KEY": "of this test only",
+            "HAMI_EXTENDER_URL": f"https://localhost:{lab.port}",
+            "HAMI_EXTENDER_CA": str(lab.directory / "pki" / "ca.crt"),
+            "HAMI_SIGNING_KEYS": str(lab.work / "signing-keys"),
+            "HAMI_RECONCILE_SECONDS": "2",
+        }
+        self.worker = Process(
+            "worker",
+            [sys.executable, "manage.py", "worker", "--migrate"],
+            shared | {"HAMI_KUBECONFIG": str(lab.access("worker"))},
+            folder / "worker.log",
+        )
+        self.web = Process(
+            "web",
+            [sys.executable, "manage.py", "web"],
+            shared
+            | {
+                "HAMI_KUBECONFIG": str(lab.access("web")),
+                "HAMI_WEB_LISTEN": f"127.0.0.1:{self.port}",
+                "HAMI_KUBERNETES_LOGIN": "true",
+            },
+            folder / "web.log",
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.worker.start()
+        self.web.start()
+        try:
+            wait_until("the web role is ready", self._is_ready, 90)
+            yield
+        except BaseException:
+            print(self.worker.tail(), self.web.tail())
+            raise
+        finally:
+            self.web.stop()
+            self.worker.stop()
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {PERSON}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.call("GET", "/api/v1/nodes")[0] == 200
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def mirror(lab: Lab | InstalledCluster, tmp_path: Path) -> Iterator[Mirror]:
+    if not isinstance(lab, Lab):
+        pytest.skip("needs the roles as processes of the suite")
+    found = Mirror(lab, tmp_path)
+    with found.running():
+        yield found
+
+
+def test_each_role_has_the_rights_that_its_work_needs_and_no_other(
+    lab: Lab, a100: str, mirror: Mirror
+) -> None:
+    schedule_wait_and_wake(a100)
+    look_and_cordon(mirror, a100)
+    check_readiness(mirror)
+
+    def unused() -> dict[str, set[Right]]:
+        return {
+            role: left
+            for role in accounts.ROLES
+            if (
+                left := accounts.granted(role)
+                - accounts.used(lab.directory, role)
+                - ONLY_AFTER_FAULTS[role]
+            )
+        }
+
+    missing = {r: found for r in accounts.ROLES if (found := accounts.refused(lab.directory, r))}
+    assert not missing, f"rights that the manifests lack: {missing}"
+    assert not unused(), f"rights that nobody used: {unused()}"
+
+
+def schedule_wait_and_wake(a100: str) -> None:
+    """The extender's and the agent's main job."""
+    only = {"nvidia.com/use-gpuuuid": a100}
+    pods.create("whole", Want(memory=None), annotations=only)
+    pods.running("whole")
+    pods.create("waits", Want(memory=19000), annotations=only)
+    pods.unschedulable("waits")
+    pods.delete("whole")
+    pods.running("waits")
+
+
+def look_and_cordon(mirror: Mirror, gpu: str) -> None:
+    """The web role's: people are asked for, see their namespaces, and cordon a GPU."""
+    address = f"/api/v1/gpus/{gpu}"
+    wait_until("the mirror has the GPU", lambda: mirror.call("GET", address)[0] == 200)
+    assert mirror.call("GET", "/api/v1/reservations")[0] == 200
+    for verb in ("cordon", "uncordon"):
+        status, answer = mirror.call("POST", f"{address}/{verb}", {})
+        assert status == 200, answer
+
+
+def check_readiness(mirror: Mirror) -> None:
+    """The worker's: beside the mirror it looks at what else may own MIG."""
+    status, run = mirror.call("POST", "/api/v1/migration-runs/start", {})
+    assert status == 202, run
+
+    def over() -> bool:
+        state = mirror.call("GET", f"/api/v1/migration-runs/{run['id']}")[1]["state"]
+        return state in {"finished", "failed"}
+
+    wait_until("the check is over", over, 60)
