@@ -13,11 +13,12 @@ from urllib.error import HTTPError
 
 import pytest
 import yaml
+from kubernetes import client
 
 from tests.cluster import accounts, pods
 from tests.cluster.accounts import Right
 from tests.cluster.installed import InstalledCluster
-from tests.cluster.lab import Lab
+from tests.cluster.lab import NAMESPACE, Lab
 from tests.cluster.pods import Want
 from tests.cluster.processes import Process, free_port, wait_until
 
@@ -26,6 +27,7 @@ PERSON = "nobody-token"
 ONLY_AFTER_FAULTS = {
     "extender": {
         Right("", "pods", "get"),  # an unclear answer of a Binding is settled by reading
+        Right("", "nodes", "get"),  # another writer of the node was first
         Right("events.k8s.io", "events", "patch"),  # the same event again counts in its series
     },
     "node-agent": {
@@ -160,11 +162,30 @@ def look_and_cordon(mirror: Mirror, gpu: str) -> None:
 
 def check_readiness(mirror: Mirror) -> None:
     """The worker's: beside the mirror it looks at what else may own MIG."""
-    status, run = mirror.call("POST", "/api/v1/migration-runs/start", {})
-    assert status == 202, run
+    apps = client.AppsV1Api()
+    apps.create_namespaced_daemon_set(NAMESPACE, other_owner())
+    try:
+        status, run = mirror.call("POST", "/api/v1/migration-runs/start", {})
+        assert status == 202, run
+        wait_until("the check is over", lambda: is_over(mirror, run["id"]), 60)
+    finally:
+        apps.delete_namespaced_daemon_set("other-owner", NAMESPACE)
 
-    def over() -> bool:
-        state = mirror.call("GET", f"/api/v1/migration-runs/{run['id']}")[1]["state"]
-        return state in {"finished", "failed"}
 
-    wait_until("the check is over", over, 60)
+def is_over(mirror: Mirror, run: int) -> bool:
+    state = mirror.call("GET", f"/api/v1/migration-runs/{run}")[1]["state"]
+    return state in {"finished", "failed"}
+
+
+def other_owner() -> dict[str, Any]:
+    """Another device plugin, on no node; its configuration is looked for."""
+    labels = {"app": "other-owner"}
+    container = {"name": "c", "image": "example/hami:v2.10.0"}
+    spec = {"nodeSelector": {"no": "node"}, "containers": [container]}
+    return {
+        "metadata": {"name": "other-owner"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.chart import CHART, Refused, render
+from hami_web.access.policy import parse_access_policy
+from hami_web.core.policy import parse_scheduling_policy
+from hami_web.scheduling.admission_policy import parse_admission_policy
+from tests.deploy.chart import CHART, Refused, documents, of_kind, render
 from tests.deploy.manifests import POSTGRES
 
 pytestmark = pytest.mark.usefixtures("helm")
@@ -133,3 +136,50 @@ def test_every_value_has_a_comment() -> None:
             continue
         opens = line.rstrip().endswith(":")
         assert explained or opens, f"values.yaml:{number + 1}: {line}"
+
+
+POLICIES: list[tuple[dict[str, Any], bool]] = [
+    ({"scheduling": {"placementPolicy": "cap-loss", "upsize": True, "holdSeconds": 30}}, True),
+    ({"scheduling": {"placementPolicy": "hami", "gpuSchedulerPolicy": "numa,spread"}}, True),
+    ({"scheduling": {"placementPolicy": "best"}}, False),
+    ({"scheduling": {"placement": "cap-loss"}}, False),
+    ({"scheduling": {"holdSeconds": 0}}, False),
+    ({"scheduling": {"upsize": "yes"}}, False),
+    ({"admission": {"unknownSizes": "warn"}}, True),
+    ({"admission": {"unknownSizes": "maybe"}}, False),
+    ({"admission": {"unknown": "warn"}}, False),
+    ({"access": {"roleGroups": {"viewer": ["*"]}, "namespaces": {"viewer": ["a"]}}}, True),
+    ({"access": {"roleGroups": {"owner": ["*"]}}}, False),
+    ({"access": {"roleGroups": {"viewer": "all"}}}, False),
+    ({"acces": {}}, False),
+]
+
+
+@pytest.mark.parametrize(("policy", "taken"), POLICIES)
+def test_a_policy_that_the_roles_would_refuse_is_refused_before(
+    policy: dict[str, Any], taken: bool
+) -> None:
+    try:
+        text = render({"policy": policy})
+    except Refused:
+        assert not taken
+        return
+    assert taken
+    config = of_kind(documents(text), "ConfigMap")["hami-policy"]["data"]["policy.yaml"]
+    document = yaml.safe_load(config)
+    parse_scheduling_policy(document["scheduling"])
+    parse_admission_policy(document["admission"])
+    parse_access_policy(document["access"])
+
+
+def test_a_change_of_the_policy_replaces_the_pods_that_read_it() -> None:
+    def marks(policy: dict[str, Any]) -> set[str]:
+        found = documents(render(POSTGRES | {"policy": policy}))
+        deployments = of_kind(found, "Deployment").values()
+        return {
+            d["spec"]["template"]["metadata"]["annotations"]["hami.io/policy"] for d in deployments
+        }
+
+    first, second = marks({}), marks({"scheduling": {"upsize": True}})
+    assert len(first) == len(second) == 1
+    assert first != second
