@@ -376,3 +376,14 @@ def test_the_release_can_be_in_another_namespace() -> None:
     other = render(POSTGRES, kube="1.33.0", namespace="gpus")
     assert "hami-system" not in other
     assert len(documents(other)) == len(documents(text))
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_every_port_names_its_protocol(name: str) -> None:
+    """Before 1.21 it is part of a port's key without a default, where an apply is merged."""
+    found = variant(name)
+    ports = [port for c in containers(found).values() for port in c.get("ports", [])]
+    for service in of_kind(found, "Service").values():
+        ports += service["spec"]["ports"]
+    assert ports
+    assert all(port["protocol"] == "TCP" for port in ports)

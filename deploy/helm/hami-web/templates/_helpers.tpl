@@ -93,10 +93,15 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{/* A volume that is kept and one that is not have names of their own: merged, one would have two sources. */}}
+{{- define "hami.dataVolume" -}}
+{{- if and (eq .Values.database.kind "sqlite") .Values.persistence.enabled }}data{{ else }}scratch{{ end -}}
+{{- end }}
+
 {{- define "hami.mirrorMounts" -}}
 - {name: policy, mountPath: /etc/hami/policy, readOnly: true}
 - {name: secret-key, mountPath: /etc/hami/secret-key, readOnly: true}
-- {name: data, mountPath: /var/lib/hami}
+- {name: {{ include "hami.dataVolume" . }}, mountPath: /var/lib/hami}
 - {name: tmp, mountPath: /tmp}
 {{- if eq .Values.database.kind "postgresql" }}
 - {name: database, mountPath: /etc/hami/database, readOnly: true}
@@ -113,8 +118,8 @@ securityContext:
   secret: {secretName: {{ include "hami.secretKeySecret" . }}, defaultMode: 0440}
 - name: tmp
   emptyDir: {}
-- name: data
-{{- if and (eq .Values.database.kind "sqlite") .Values.persistence.enabled }}
+- name: {{ include "hami.dataVolume" . }}
+{{- if eq (include "hami.dataVolume" .) "data" }}
   persistentVolumeClaim: {claimName: {{ .Values.persistence.existingClaim | default "hami-data" }}}
 {{- else }}
   emptyDir: {}

@@ -51,8 +51,8 @@
   {{- end }}
   {{- with .Values.web.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
   ports:
-  - {name: http, containerPort: 8000}
-  - {name: web-metrics, containerPort: {{ .Values.web.metricsPort }}}
+  - {name: http, containerPort: 8000, protocol: TCP}
+  - {name: web-metrics, containerPort: {{ .Values.web.metricsPort }}, protocol: TCP}
   # Ready when there is a map to show.
   readinessProbe:
     httpGet: {path: /readyz, port: http}
@@ -89,7 +89,7 @@
   {{- end }}
   {{- with .Values.worker.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
   ports:
-  - {name: worker-metrics, containerPort: {{ .Values.worker.metricsPort }}}
+  - {name: worker-metrics, containerPort: {{ .Values.worker.metricsPort }}, protocol: TCP}
   # /metrics is made from the database. What has silently stopped inside the worker ends it by itself.
   readinessProbe:
     httpGet: {path: /metrics, port: worker-metrics}
