@@ -18,9 +18,11 @@ from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.errors import InvalidField
+from hami_web.dashboard import downloads
 from hami_web.dashboard.history_wording import alert_words, cause_words, kind_words
 from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.sheets import alerts_sheet, drift_sheet
 from hami_web.history.models import Alert, Drift, Reconciliation
 
 logger = logging.getLogger(__name__)
@@ -55,13 +57,25 @@ def alerts(request: HttpRequest) -> HttpResponse:
     show = request.GET.get("show", SHOW[0])
     if show not in SHOW:
         return refused(request, InvalidField("show", show, ", ".join(SHOW)), shown)
+    try:
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, shown)
     rows = visibility_of(request).restrict(Alert.objects.all(), "namespace")
     if show == "current":
         rows = rows.filter(resolved_at=None)
     found = _read(rows)
     everything = visibility_of(request).everything
     lines = [_line(row, everything=everything) for row in (found or ())[:SHOWN_MAX]]
-    context = {"lines": lines, "show": show, "more": len(found or ()) > SHOWN_MAX}
+    if wanted and found is not None:
+        sheet = alerts_sheet(line.alert for line in lines)
+        return downloads.answer(sheet, wanted, shown.version if shown else 0)
+    context = {
+        "downloads": downloads.links(request),
+        "lines": lines,
+        "show": show,
+        "more": len(found or ()) > SHOWN_MAX,
+    }
     return _answer(request, "dashboard/alerts.html", context, readable=found is not None)
 
 
@@ -69,6 +83,11 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
     """What reconciliation corrected, newest first, and when it last compared; 503 as above."""
+    shown = seen_map(request)
+    try:
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, shown)
     everything = visibility_of(request).everything
     found = _read(Drift.objects.all()) if everything else []
     compared = _read(Reconciliation.objects.all()) if found is not None else None
@@ -76,7 +95,11 @@ def drift(request: HttpRequest) -> HttpResponse:
         DriftLine(row, cause_words(row.cause), kind_words(row.kind))
         for row in (found or ())[:SHOWN_MAX]
     ]
+    if wanted and found is not None:
+        sheet = drift_sheet(line.drift for line in lines)
+        return downloads.answer(sheet, wanted, shown.version if shown else 0)
     context = {
+        "downloads": downloads.links(request),
         "lines": lines,
         "last": compared[0] if compared else None,
         "hidden": not everything,

@@ -14,9 +14,11 @@ from hami_web.access.declared import needs
 from hami_web.access.models import AuditEntry
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
+from hami_web.dashboard import downloads
 from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.parameters import parse_text
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.sheets import audit_sheet
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """The newest entries, of one ``actor`` or ``verb`` where asked; 503 without a database."""
     current = seen_map(request)
     try:
+        wanted = downloads.asked_format(request)
         actor, verb = (
             parse_text(name, request.GET.get(name, ""), TEXT_MAX) for name in ("actor", "verb")
         )
@@ -47,5 +50,13 @@ def page(request: HttpRequest) -> HttpResponse:
         logger.warning("the audit log cannot be read: %s", error)
         status = HTTPStatus.SERVICE_UNAVAILABLE
         return respond(request, "dashboard/audit.html", context, current=current, status=status)
-    context |= {"readable": True, "entries": found[:SHOWN_MAX], "more": len(found) > SHOWN_MAX}
+    if wanted:
+        version = current.version if current else 0
+        return downloads.answer(audit_sheet(found[:SHOWN_MAX]), wanted, version)
+    context |= {
+        "downloads": downloads.links(request),
+        "readable": True,
+        "entries": found[:SHOWN_MAX],
+        "more": len(found) > SHOWN_MAX,
+    }
     return respond(request, "dashboard/audit.html", context, current=current)

@@ -13,10 +13,13 @@ from django.views.decorators.http import require_safe
 
 from hami_web.access.declared import needs
 from hami_web.access.roles import Verb
+from hami_web.core.errors import InvalidField
+from hami_web.dashboard import downloads
 from hami_web.dashboard.curve import Curve, draw_curve
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.room import cluster_heat, model_heats, node_heats, room_lines
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.sheets import rooms_sheet
 from hami_web.history.models import Sample
 
 logger = logging.getLogger(__name__)
@@ -33,10 +36,18 @@ def page(request: HttpRequest) -> HttpResponse:
     current = seen_map(request)
     if current is None:
         return missing(request, "", None)
+    try:
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, current)
+    rooms = room_lines(current)
+    if wanted:
+        return downloads.answer(rooms_sheet(rooms), wanted, current.version)
     context = {
         "heat": cluster_heat(current),
         "models": model_heats(current),
-        "rooms": room_lines(current),
+        "rooms": rooms,
+        "downloads": downloads.links(request),
         "nodes": node_heats(current),
         "curve": _curve(),
     }

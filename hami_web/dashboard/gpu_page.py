@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -13,12 +14,13 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.legal_placements import profile_lines
 from hami_web.dashboard.moments import AGO, asked_moment
 from hami_web.dashboard.occupation import occupation_of
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.past_page import gpu_at
+from hami_web.dashboard.placement_sheet import placements_sheet
 from hami_web.dashboard.presentation import GpuView, legend
 from hami_web.dashboard.room import gpu_heat
 from hami_web.dashboard.seen import seen_map
@@ -35,6 +37,8 @@ def page(request: HttpRequest, uuid: str) -> HttpResponse:
     current, now = seen_map(request), timezone.now()
     try:
         at = asked_moment(request, now)
+        wanted = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        theme = downloads.asked_theme(request)
     except InvalidField as error:
         return refused(request, error, current)
     if at is not None:
@@ -43,7 +47,13 @@ def page(request: HttpRequest, uuid: str) -> HttpResponse:
     record = current.gpu_record(row) if current and row else None
     if current is None or row is None or record is None:
         return missing(request, f"GPU {uuid}", current)
+    if wanted == "svg":
+        blocks = [replace(current.blocks[row.node], rows=(row,))]
+        return downloads.picture(blocks, "gpu", theme, current.version)
+    if wanted:
+        return downloads.answer(placements_sheet("gpu", [row]), wanted, current.version)
     context = {
+        "downloads": downloads.links(request, picture=True),
         "gpu": GpuView(row, alone=True),
         "record": record,
         "heat": gpu_heat(record),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.db import DatabaseError
@@ -18,11 +18,12 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.history_wording import alert_words
 from hami_web.dashboard.holdings import Holding, Holdings, all_holdings
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.parameters import parse_text
+from hami_web.dashboard.placement_sheet import placements_sheet
 from hami_web.dashboard.presentation import GpuView, TableLine, pod_link
 from hami_web.dashboard.seen import seen_map
 from hami_web.dashboard.spent import DAYS, Spent, by_namespace, parse_days, spent
@@ -87,6 +88,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     if current is None:
         return missing(request, "", None)
     try:
+        kind = downloads.asked_format(request)
         wanted = parse_text("q", request.GET.get("q", ""), TEXT_MAX)
         days = parse_days(request.GET.get("days", DAYS[0]))
     except InvalidField as error:
@@ -106,7 +108,10 @@ def listing(request: HttpRequest) -> HttpResponse:
         )
         for name in sorted(names)
     ]
+    if kind:
+        return downloads.answer(_sheet(lines), kind, current.version)
     context = {
+        "downloads": downloads.links(request),
         "lines": lines,
         "q": wanted,
         "days": days,
@@ -124,6 +129,8 @@ def page(request: HttpRequest, namespace: str) -> HttpResponse:
     if current is None:
         return missing(request, namespace, None)
     try:
+        kind = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        theme = downloads.asked_theme(request)
         days = parse_days(request.GET.get("days", "7"))
     except InvalidField as error:
         return refused(request, error, current)
@@ -135,7 +142,14 @@ def page(request: HttpRequest, namespace: str) -> HttpResponse:
     if not known and used is not None and not _was_there(namespace):
         what = gettext("namespace %(name)s") % {"name": namespace}
         return missing(request, what, current)
+    if kind == "svg":
+        blocks = [replace(current.blocks[row.node], rows=(row,)) for row in held.rows]
+        return downloads.picture(blocks, "namespace", theme, current.version)
+    if kind:
+        own = [replace(item.row, cells=(item.cell,)) for item in held.reservations]
+        return downloads.answer(placements_sheet("namespace", own), kind, current.version)
     context = {
+        "downloads": downloads.links(request, picture=True),
         "namespace": namespace,
         "held": held,
         "memory": mebibytes(held.memory_mib),
@@ -168,6 +182,22 @@ def profile_lines(held: Holdings, used: Spent | None) -> list[ProfileLine]:
         )
         for name in sorted({*now, *rows})
     ]
+
+
+def _sheet(lines: list[NamespaceLine]) -> downloads.Sheet:
+    columns = (
+        *("namespace", "reservations", "realized", "memory_slices", "memory_mib", "waiting"),
+        *("gpu_hours", "alerts"),
+    )
+    rows = [
+        (
+            *(line.holdings.namespace, len(line.holdings.reservations), line.holdings.realized),
+            *(line.holdings.memory_slices, line.holdings.memory_mib, len(line.holdings.waiting)),
+            *(line.gpu_hours, line.alerts),
+        )
+        for line in lines
+    ]
+    return downloads.Sheet("namespaces", columns, rows)
 
 
 def _figure(used: Spent | None, value: float) -> float | None:

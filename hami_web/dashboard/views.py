@@ -18,14 +18,16 @@ from django.views.decorators.http import require_safe
 
 from hami_web.access.declared import needs, public
 from hami_web.access.roles import Verb
-from hami_web.dashboard import slice_map
+from hami_web.core.errors import InvalidField
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.display import display_of
 from hami_web.dashboard.events import seen_changes
 from hami_web.dashboard.installed import installed_map, notices
 from hami_web.dashboard.map_controls import controls
-from hami_web.dashboard.map_query import InvalidQuery, MapQuery, parse_query
+from hami_web.dashboard.map_query import MapQuery, parse_query, select
 from hami_web.dashboard.pages import marked, refused, respond
+from hami_web.dashboard.placement_sheet import placements_sheet
 from hami_web.dashboard.presentation import GpuView, MapView, legend
 from hami_web.dashboard.seen import seen_map
 
@@ -36,12 +38,17 @@ def page(request: HttpRequest) -> HttpResponse:
     """The cluster map; 400 for a query that means nothing, 503 while the cluster is not known."""
     current = seen_map(request)
     try:
-        query = parse_query({"density": display_of(request).density, **request.GET.dict()})
-    except InvalidQuery as error:
+        wanted = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        theme = downloads.asked_theme(request)
+        query = parse_query({"density": display_of(request).density, **_chosen(request)})
+    except InvalidField as error:
         return refused(request, error, current)
+    if wanted and current:
+        return _file(current, query, wanted, theme)
     status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
     shown = MapView(current, query) if current else None
     context = {**_context(shown), "query": query, "controls": controls(query, current)}
+    context["downloads"] = downloads.links(request, picture=True) if current else ()
     return respond(request, "dashboard/page.html", context, current=current, status=status)
 
 
@@ -95,6 +102,20 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     if installed_map().current() is None:
         return HttpResponse("the cluster is not known yet\n", status=503, content_type="text/plain")
     return HttpResponse("\n".join(["ok", *notices(), ""]), content_type="text/plain")
+
+
+def _chosen(request: HttpRequest) -> dict[str, str]:
+    """The parameters but for those of a file."""
+    given: dict[str, str] = request.GET.dict()
+    return {name: text for name, text in given.items() if name not in ("format", "theme")}
+
+
+def _file(current: ClusterMap, query: MapQuery, wanted: str, theme: str) -> HttpResponse:
+    """What the query leaves, as rows or as a picture."""
+    if wanted == "svg":
+        return downloads.picture(select(current, query), "map", theme, current.version)
+    rows = [row for block in select(current, query) for row in block.rows]
+    return downloads.answer(placements_sheet("map", rows), wanted, current.version)
 
 
 def _shown(current: ClusterMap | None) -> MapView | None:

@@ -17,7 +17,7 @@ CATALOG = Path(__file__).parents[2] / "hami_web/locale/zh_Hans/LC_MESSAGES"
 # Words that stay English in Chinese text, and units.
 KEPT = {
     "CI", "GI", "GPU", "HAMi", "MIG", "MiB", "NVIDIA", "Pod", "UUID", "cordon", "gpu", "nvidia",
-    "drain", "on", "placement", "profile", "size", "smi", "start", "English",
+    "CSV", "JSON", "SVG", "drain", "on", "placement", "profile", "size", "smi", "start", "English",
 }  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("live")
