@@ -124,7 +124,9 @@ BIND_WAIT_S = environment.number("HAMI_BIND_WAIT_S", 20, least=0, most=300)
 LEGACY_METRICS = environment.flag("HAMI_LEGACY_METRICS")
 # Keys that sign reservations, one a line; read again when it changes. Empty: unsigned.
 SIGNING_KEYS = environment.path("HAMI_SIGNING_KEYS")
-# Section "scheduling" of the cluster's policy file; checked where it is used.
+# The cluster's policy file, which the extender reads again when it changes.
+POLICY_FILE = environment.path("HAMI_POLICY_FILE")
+# Its section "scheduling"; checked where it is used.
 SCHEDULING_POLICY = environment.policy_section("HAMI_POLICY_FILE", "scheduling")
 # Section "admission" of the same file.
 ADMISSION_POLICY = environment.policy_section("HAMI_POLICY_FILE", "admission")

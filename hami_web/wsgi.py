@@ -21,14 +21,18 @@ from django.conf import settings  # noqa: E402  # Django must be set up first
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from hami_web.core.errors import CoreError  # noqa: E402
-from hami_web.core.policy import parse_scheduling_policy  # noqa: E402
+from hami_web.core.policy import SchedulingPolicy, parse_scheduling_policy  # noqa: E402
 from hami_web.core.signature import InvalidSigningKey, KeyFile  # noqa: E402
 from hami_web.extender.certificates import TrustWatch  # noqa: E402
 from hami_web.extender.handler import ExtenderHandler  # noqa: E402
+from hami_web.extender.policy_watch import PolicyWatch  # noqa: E402
 from hami_web.extender.views import ExtenderViews  # noqa: E402
 from hami_web.metrics.views import metrics_pattern  # noqa: E402
 from hami_web.scheduling.admission import Admission, AdmissionOptions  # noqa: E402
-from hami_web.scheduling.admission_policy import parse_admission_policy  # noqa: E402
+from hami_web.scheduling.admission_policy import (  # noqa: E402
+    AdmissionPolicy,
+    parse_admission_policy,
+)
 from hami_web.scheduling.leadership import Election  # noqa: E402
 from hami_web.scheduling.records import ClusterSnapshot  # noqa: E402
 from hami_web.scheduling.runtime import Runtime, RuntimeOptions  # noqa: E402
@@ -59,15 +63,17 @@ def build_application() -> ExtenderHandler:
             call_burst=settings.KUBE_BURST,
         )
     )
-    views = ExtenderViews(runtime, _admission(runtime))
+    admission = _admission(runtime)
+    views = ExtenderViews(runtime, admission)
     trust = _trust_watch(runtime)
+    watches = [watch for watch in (trust, _policy_watch(runtime, admission)) if watch is not None]
     runtime.start()
-    if trust is not None:
-        trust.start()
+    for watch in watches:
+        watch.start()
 
     def close() -> None:
-        if trust is not None:
-            trust.stop()
+        for watch in watches:
+            watch.stop()
         runtime.stop()
 
     return ExtenderHandler(
@@ -97,6 +103,17 @@ def _admission(runtime: Runtime) -> Admission:
         trusted=settings.TRUSTED_WRITERS,
     )
     return Admission(options, GpuModels(known).models)
+
+
+def _policy_watch(runtime: Runtime, admission: Admission) -> PolicyWatch | None:
+    if settings.POLICY_FILE is None:
+        return None
+
+    def apply(scheduling: SchedulingPolicy, reviewing: AdmissionPolicy) -> None:
+        runtime.state.change_policy(scheduling)
+        admission.change_policies(reviewing, scheduling)
+
+    return PolicyWatch(settings.POLICY_FILE, apply)
 
 
 def _trust_watch(runtime: Runtime) -> TrustWatch | None:

@@ -8,7 +8,7 @@ passes untouched. Reviewing the outcome again changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hami_web.cluster.views import PodView
@@ -48,6 +48,10 @@ class Admission:
     ) -> None:
         self._options = options or AdmissionOptions()
         self._models = models
+
+    def change_policies(self, policy: AdmissionPolicy, scheduling: SchedulingPolicy) -> None:
+        """Review by other policies from now on; a review that goes on ends by the old ones."""
+        self._options = replace(self._options, policy=policy, scheduling=scheduling)
 
     def review(self, call: AdmissionCall) -> Verdict:
         """Decide about a Pod that is being created or changed."""

@@ -53,6 +53,12 @@ class ClusterState:
         self._rankings = Rankings(self._occupants.tables)
         self._subscribers = Subscribers()
 
+    def change_policy(self, policy: SchedulingPolicy) -> None:
+        """Decide by another policy from now on; what is held stays held, for the new time."""
+        with self._lock:
+            self.policy = policy
+            self._holds.seconds = policy.hold_seconds
+
     # observations
 
     def set_node(self, node: NodeView) -> None:
