@@ -24,6 +24,7 @@ from hami_web.dashboard.placement_sheet import placements_sheet
 from hami_web.dashboard.presentation import GpuView, legend
 from hami_web.dashboard.room import gpu_heat
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.side_by_side import Sees, sides_of
 from hami_web.dashboard.spent import SHOWN_DAYS, spent
 
 
@@ -59,12 +60,19 @@ def page(request: HttpRequest, uuid: str) -> HttpResponse:
         "heat": gpu_heat(record),
         "profiles": profile_lines(record, row),
         "history": occupation_of(uuid, row.grid, now, _pod_name(request)),
+        "sides": sides_of(record, _sees(request)),
         "used": spent(Q(gpu_uuid=uuid), now, SHOWN_DAYS),
         "ago": now - AGO,
         "legend": legend(None),
         "patterns": slice_map.render_patterns(),
     }
     return respond(request, "dashboard/gpu_page.html", context, current=current)
+
+
+def _sees(request: HttpRequest) -> Sees:
+    """Whether a namespace may be named; ``*`` asks for all of them."""
+    seen = visibility_of(request)
+    return lambda namespace: seen.everything if namespace == "*" else seen.sees(namespace)
 
 
 def _pod_name(request: HttpRequest) -> Callable[[str, str], str]:

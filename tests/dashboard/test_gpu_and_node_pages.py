@@ -77,7 +77,7 @@ def test_overlapping_placements_of_a_profile_are_drawn_in_lanes() -> None:
     ]
 
 
-def test_history_and_use_of_a_gpu_are_one_query_each_and_name_who_was_there(
+def test_a_gpu_page_is_four_queries_and_names_who_was_there(
     client: Client, django_assert_num_queries
 ) -> None:
     stay()
@@ -85,7 +85,7 @@ def test_history_and_use_of_a_gpu_are_one_query_each_and_name_who_was_there(
     long_ago = timezone.now() - timedelta(days=3)
     stay(pod_uid="u3", pod="long-ago", reserved_at=long_ago, realized_at=None,
          released_at=long_ago + timedelta(hours=1))  # fmt: skip
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         page = client.get(f"/gpus/{GPU}").content.decode()
     assert "team/earlier" in page
     assert "3.0 s" in page
@@ -166,3 +166,36 @@ def test_memory_slices_can_be_linked_to(client: Client) -> None:
 def test_gpu_node_and_pod_say_how_many_gpu_hours_were_used(client: Client, path: str) -> None:
     stay(gpu_memory_slices=8)
     assert "<dd>0.75</dd>" in client.get(path).content.decode()
+
+
+def mirrored(**more) -> None:
+    stay(phase=Phase.RESERVED, released_at=None, realized_at=None, **more)
+
+
+def compared(client: Client) -> dict[str, str]:
+    page = client.get(f"/gpus/{GPU}").content.decode()
+    table = page.partition('aria-label="Side by side"')[2].partition("</table>")[0]
+    found = re.findall(r'row"><code>([\d:]+)</code>.*?class="mark-(\w+)">([^<]+)', table, re.DOTALL)
+    return {place: word for place, mark, word in found if (mark == "good") == (word == "agree")}
+
+
+def test_annotation_node_and_mirror_stand_side_by_side(client: Client) -> None:
+    mig = {"mig_uuid": "MIG-1", "gpu_instance_id": 3, "compute_instance_id": 0}
+    mirrored(pod_uid="a", pod="a", profile="1g.5gb", start=0, size=1, **mig)
+    mirrored(pod_uid="b", pod="other", profile="3g.20gb", start=4, size=4)
+    mirrored(pod_uid="c", pod="ghost", profile="1g.5gb", start=2, size=1)
+    assert compared(client) == {
+        "0:1": "agree",
+        "4:4": "another Pod",
+        "2:1": "only the mirror has it",
+    }
+    MigReservation.objects.all().delete()
+    assert set(compared(client).values()) == {"the mirror lacks it"}
+
+
+def test_side_by_side_names_nobody_who_may_not_be_seen(client: Client, settings) -> None:
+    mirrored(pod_uid="a", pod="secret", profile="1g.5gb", start=0, size=1)
+    settings.ANONYMOUS_NAMESPACES = ("other",)
+    page = client.get(f"/gpus/{GPU}").content.decode()
+    assert "secret" not in page
+    assert "MIG-1" not in page
