@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.translation import get_language
 
 from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.visibility import Visibility
 from hami_web.dashboard.cluster_map import ClusterMap
+from hami_web.dashboard.fragments import drawn_parts
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
 from hami_web.dashboard.live import COALESCE_S, EVERYTHING, Change, LiveMap, differences
@@ -33,6 +35,10 @@ class LiveChanges:
     def __init__(self, live: LiveMap) -> None:
         self._live = live
 
+    def shown(self) -> ClusterMap | None:
+        """The map that these pages show."""
+        return self._live.current()
+
     async def since(self, version: int) -> tuple[int, Change | None]:
         """The version that was looked at, and what changed up to it; None when nothing did."""
         change = self._live.changes_since(version)
@@ -46,6 +52,10 @@ class SeenChanges:
         self._live = live
         self._seen = seen
         self._told: ClusterMap | None = None
+
+    def shown(self) -> ClusterMap | None:
+        """As :meth:`LiveChanges.shown`, without what is hidden."""
+        return self._told
 
     async def since(self, version: int) -> tuple[int, Change | None]:
         """As :meth:`LiveChanges.since`; a page whose map is not known fetches everything."""
@@ -69,7 +79,8 @@ def seen_changes(request: HttpRequest, version: int) -> AsyncIterator[str]:
     changes = LiveChanges(live) if seen.everything else SeenChanges(live, seen)
     known = caller is not None and not caller.is_anonymous
     life_s = min(LIFE_S, settings.ACCESS_CACHE_SECONDS) if known else LIFE_S
-    return stream_changes(live, version, changes, life_s=life_s)
+    language = get_language() or "en" if "parts" in request.GET else ""
+    return stream_changes(live, version, changes, life_s=life_s, language=language)
 
 
 async def stream_changes(
@@ -79,8 +90,12 @@ async def stream_changes(
     *,
     life_s: float = LIFE_S,
     heartbeat_s: float = HEARTBEAT_S,
+    language: str = "",
 ) -> AsyncIterator[str]:
-    """Yield events for a page that shows ``version``: ``change``, and ``age`` on every beat."""
+    """Yield events for a page that shows ``version``: ``change``, and ``age`` on every beat.
+
+    With a ``language`` a small change carries its parts as HTML, so that nobody has to fetch them.
+    """
     source = changes or LiveChanges(live)
     yield f"retry: {RETRY_MS}\n\n"
     ends_at = time.monotonic() + life_s
@@ -88,7 +103,13 @@ async def stream_changes(
         looked_at, change = await source.since(version)
         if change is not None:
             version = change.version
-            yield _change_event(change)
+            shown = source.shown() if language else None
+            parts = (
+                await asyncio.to_thread(drawn_parts, shown, change.changed, language)
+                if shown is not None and shown.version == version
+                else {}
+            )
+            yield change_event(change, parts)
         yield _age_event(live.freshness())
         left_s = ends_at - time.monotonic()
         if left_s <= 0 or live.closed:
@@ -100,8 +121,10 @@ async def stream_changes(
         yield AGAIN
 
 
-def _change_event(change: Change) -> str:
-    payload = json.dumps({"version": change.version, "changed": change.changed})
+def change_event(change: Change, parts: Mapping[str, str]) -> str:
+    """What a page is told of a change."""
+    told = {"version": change.version, "changed": change.changed}
+    payload = json.dumps({**told, "parts": parts} if parts else told, ensure_ascii=False)
     return f"id: {change.version}\nevent: change\ndata: {payload}\n\n"
 
 

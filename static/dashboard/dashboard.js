@@ -63,25 +63,26 @@ async function refreshContent() {
   tellTimes();
 }
 
-async function refreshGpu(uuid) {
+async function refreshGpu(uuid, html) {
   const current = document.getElementById(`gpu-${uuid}`);
   if (!current) return refreshContent();
-  const fresh = elementOf(await fetchText(body.dataset.gpu.replace("_", encodeURIComponent(uuid))));
+  const fresh = elementOf(html ?? await fetchText(body.dataset.gpu.replace("_", encodeURIComponent(uuid))));
   keepingFocus(() => current.replaceWith(fresh));
   fresh.classList.add("changed");
 }
 
-async function refreshSummary() {
-  const fresh = elementOf(await fetchText(body.dataset.summary));
+async function refreshSummary(html) {
+  const fresh = elementOf(html ?? await fetchText(body.dataset.summary));
   document.getElementById("summary")?.replaceWith(fresh);
 }
 
 async function apply(change) {
   const gpus = change.changed.filter((name) => name.startsWith("GPU-"));
+  const parts = change.parts ?? {};
   const whole = change.changed.includes("*") || body.dataset.refresh !== "gpus";
   if (body.dataset.refresh === "never") { version = change.version; return; }
   if (whole && change.changed.length) await refreshContent();
-  else if (change.changed.length) await Promise.all([...gpus.map(refreshGpu), refreshSummary()]);
+  else if (change.changed.length) await Promise.all([...gpus.map((uuid) => refreshGpu(uuid, parts[uuid])), refreshSummary(parts.summary)]);
   version = change.version;
   if (gpus.length) announcer.textContent = `${announcer.dataset.text} ${gpus.length}`;
 }
@@ -93,7 +94,7 @@ function enqueue(change) {
 }
 
 function listen() {
-  source = new EventSource(`${body.dataset.events}?since=${version}`);
+  source = new EventSource(`${body.dataset.events}?since=${version}${body.dataset.refresh === "gpus" ? "&parts=1" : ""}`);
   source.addEventListener("change", (event) => enqueue(JSON.parse(event.data)));
   source.addEventListener("age", (event) => {
     const beat = JSON.parse(event.data);

@@ -164,3 +164,14 @@ def test_a_link_to_memory_slices_leads_to_their_cell(page: Page) -> None:
     cell = page.locator("a.cell[data-pod='research/finetune-llama-7b-x2k4q']")
     expect(cell).to_be_focused()
     expect(cell).to_have_class(re.compile("sought"))
+
+
+def test_a_change_needs_no_further_request(page: Page, live: GivenMap) -> None:
+    show(live)
+    page.goto("/")
+    expect(page.locator("#link")).to_have_text("live")
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    show(live, cell(0, 1, CellState.BOUND, "1g.5gb", "team/new-pod"))
+    expect(page.locator("a.cell.bound")).to_be_visible()
+    assert [url for url in fetched if "/fragments/" in url] == []

@@ -28,7 +28,9 @@ from hami_web.core.placement import Placement  # noqa: E402
 from hami_web.dashboard import installed, slice_map  # noqa: E402
 from hami_web.dashboard.cells import Cell, CellState, Fit, GpuRow, cover_grid  # noqa: E402
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock  # noqa: E402
-from hami_web.dashboard.live import differences  # noqa: E402
+from hami_web.dashboard.events import change_event  # noqa: E402
+from hami_web.dashboard.fragments import drawn_parts  # noqa: E402
+from hami_web.dashboard.live import Change, differences  # noqa: E402
 from hami_web.dashboard.presentation import GpuView  # noqa: E402
 from tests.dashboard.given import GivenMap  # noqa: E402
 
@@ -120,11 +122,8 @@ def main() -> None:
     page = get("/").content
     after, row = change(shown)
     changed = differences(shown, after)
-    live.show(after)
-    moved = sum(
-        len(get(f"/fragments/{'summary' if name == 'summary' else f'gpus/{name}'}").content)
-        for name in changed
-    )
+    told = Change(after.version, tuple(changed))
+    moved = len(change_event(told, drawn_parts(after, changed, "en")).encode())
     figures = {
         "page": min(ours for ours, _ in pairs),
         "bare": min(theirs for _, theirs in pairs),
