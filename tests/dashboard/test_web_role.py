@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.service import ClusterWatch
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
+from tests.metrics.promtool import complaints
 
 from .test_drawing import GPU, REGISTER
 
@@ -136,7 +138,10 @@ def test_the_command_serves_and_stops_with_open_streams(api: ApiClient, kubeconf
         url = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
         soon(lambda: is_ready(url))
         with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=5) as answer:
-            assert b'method="GET",route="readyz",status="2xx"' in answer.read()
+            served = answer.read()
+        assert b'method="GET",route="readyz",status="2xx"' in served
+        if shutil.which("promtool"):
+            assert complaints(served) == {}
         with urllib.request.urlopen(f"{url}/events?since=0", timeout=5) as stream:
             assert stream.readline() == b"retry: 3000\n"
             began = time.monotonic()

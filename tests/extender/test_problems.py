@@ -11,6 +11,7 @@ import pytest
 from hami_web.cluster.transport import Request
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from tests.extender.test_scheduling import ALLOCATIONS, eventually, wait_for_node
+from tests.metrics.promtool import HAMI_COMPLAINTS, complaints, needs_promtool
 
 KEYS = f"k1 {base64.b64encode(b'1' * 32).decode()}\n"
 SIGNATURE = "hami.io/vgpu-mig-signature"
@@ -56,6 +57,19 @@ def test_a_malformed_reservation_closes_its_node_and_names_its_pod_until_it_is_g
     cluster.delete_pod("odd")
     eventually(lambda: not series(extender))
     eventually(lambda: extender.filter(other, "n1")["NodeNames"] == ["n1"])
+
+
+@needs_promtool
+def test_promtool_finds_fault_with_hamis_names_alone_in_what_is_served(extender, cluster):
+    cluster.gpu_node("n1")
+    wait_for_node(extender, cluster)
+    schedule(extender, cluster, "job")
+    schedule(extender, cluster, "odd")
+    annotate(cluster, "odd", **{ALLOCATIONS: '[{"gpuUUID"'})
+    eventually(lambda: series(extender))
+    served = extender.call("GET", "/metrics")[1]
+    assert b"\nhami_gpu_shared_count{" in served
+    assert set(complaints(served)) == HAMI_COMPLAINTS
 
 
 @pytest.fixture

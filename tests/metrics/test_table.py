@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
-
-import pytest
 
 from hami_web.core.quota import NamespaceQuota
 from hami_web.metrics import table
@@ -20,12 +16,11 @@ from hami_web.metrics.series import Family, Kind, Series, collect_all
 from hami_web.scheduling.measures import Durations
 from hami_web.scheduling.problems import ProblemCode, ReservationProblem
 from hami_web.scheduling.records import PodIdentity
+from tests.metrics.promtool import HAMI_COMPLAINTS, complaints, needs_promtool
 from tests.metrics.test_hami_names import state
 
 __all__ = ["state"]
 ROOT = Path(__file__).parents[2]
-HAMI_COMPLAINTS = {"hami_gpu_shared_count"}
-"""Of HAMi's names: promtool wants _count to be a histogram's or summary's alone."""
 
 
 def every() -> list[Series]:
@@ -101,24 +96,15 @@ def linted(series) -> dict[str, str]:
         )
         for item in series
     ]
-    done = subprocess.run(
-        ["promtool", "check", "metrics"],
-        check=False,
-        input=render(families),
-        capture_output=True,
-        timeout=30,
-    )
-    text = done.stderr.decode() + done.stdout.decode()
-    assert "error while linting" not in text, text
-    return dict(line.split(" ", 1) for line in text.splitlines() if line)
+    return complaints(render(families))
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool: apt-get install prometheus")
+@needs_promtool
 def test_promtool_finds_fault_with_hamis_names_alone():
     assert set(linted(dict.fromkeys(every()))) == HAMI_COMPLAINTS
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool: apt-get install prometheus")
+@needs_promtool
 def test_promtool_finds_nothing_wrong_with_old_names_but_their_style():
     for name, complaint in linted(LEGACY).items():
         assert "camelCase" in complaint or "snake_case" in complaint, (name, complaint)

@@ -11,6 +11,7 @@ import pytest
 from hami_web.core import annotations as keys
 from hami_web.core.registration import decode_registration
 from hami_web.simulator.faults import RequestMatch
+from tests.metrics.promtool import complaints, needs_promtool
 from tests.node_agent.lab import Lab, wait_until
 
 NODE_PATCH = RequestMatch(verb="patch", resource="nodes")
@@ -101,6 +102,16 @@ def test_health_and_metrics_are_served(lab: Lab, free_port: int) -> None:
         assert 'hami_agent_instances{state="foreign"} 1.0' in text
         assert 'hami_agent_allocations_total{outcome="success"} 1.0' in text
         assert get(free_port, "/other")[0] == 404
+
+
+@needs_promtool
+def test_promtool_finds_no_fault_with_what_is_served(lab: Lab, free_port: int) -> None:
+    with lab.agent(HAMI_METRICS_PORT=str(free_port)):
+        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+        lab.kubelet.allocate(lab.ids()[0])
+        text = get(free_port, "/metrics")[1]
+        assert "hami_agent_allocations_total{" in text
+        assert complaints(text.encode()) == {}
 
 
 def test_a_taken_port_costs_the_metrics_only(lab: Lab) -> None:

@@ -75,12 +75,16 @@ class Worker:
     def runs(self) -> int:
         return self.rows("SELECT count(*) FROM history_reconciliation")[0][0]
 
+    def served(self) -> bytes:
+        """What this worker's ``/metrics`` answers; OSError while it does not."""
+        address = self.environment["HAMI_METRICS_LISTEN"]
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            return answer.read()
+
     def metric(self, sample: str) -> float | None:
         """A value of this worker's metrics; None while it does not answer or have it."""
-        address = self.environment["HAMI_METRICS_LISTEN"]
         try:
-            with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
-                lines = answer.read().decode().splitlines()
+            lines = self.served().decode().splitlines()
         except OSError:
             return None
         found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hami_web.simulator.client import ApiClient
+from tests.metrics.promtool import complaints, needs_promtool
 
 from .processes import Redis, Worker, bind, delete, slowness
 
@@ -32,6 +33,16 @@ def test_the_feed_is_seen_within_a_second_and_the_worker_stops_when_told(
     delete(api, "job")
     assert worker.soon(lambda: worker.live() == set()) < slowness()
     assert worker.end(signal.SIGTERM) == 0
+
+
+@needs_promtool
+def test_promtool_finds_no_fault_with_what_the_worker_serves(
+    worker: Worker, api: ApiClient
+) -> None:
+    bind(api, "job", 0)
+    worker.soon(lambda: worker.live() == {"job"} and worker.runs())
+    worker.soon(lambda: worker.metric("hami_mirror_up") == 1)
+    assert complaints(worker.served()) == {}
 
 
 def test_what_happened_while_a_killed_worker_was_away_is_made_up_for(
