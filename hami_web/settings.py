@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from hami_web import environment
 from hami_web.access_settings import *  # noqa: F403  # the part about people
 from hami_web.database import parse_database_url
+from hami_web.logs import FORMATS, role_of
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
 # Templates and static files: beside the package in a checkout, inside of it where it is installed.
@@ -89,9 +91,18 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"},
+        "text": {
+            "()": "hami_web.logs.TextFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s",
+        },
+        "json": {"()": "hami_web.logs.JsonFormatter", "role": role_of(sys.argv)},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": environment.choice("HAMI_LOG_FORMAT", FORMATS),
+        }
+    },
     "root": {"handlers": ["stderr"], "level": environment.choice("HAMI_LOG_LEVEL", LOG_LEVELS)},
 }
 

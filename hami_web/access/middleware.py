@@ -21,6 +21,7 @@ from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.network import from_trusted_proxy
 from hami_web.access.refusals import denied_page, plain_refusal, unseen_page
 from hami_web.access.requests import REQUEST_ID
+from hami_web.logs import answering
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,8 @@ class RequestIdentity:
             request.META[settings.SECURE_PROXY_SSL_HEADER[0]] = request.headers.get(
                 "X-Forwarded-Proto", ""
             )
-        response = self._get_response(request)
+        with answering(request.META[REQUEST_ID]):
+            response = self._get_response(request)
         response.headers["X-Request-Id"] = str(request.META[REQUEST_ID])
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")

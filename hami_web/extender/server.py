@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 
 from hami_web.extender.worker import ExtenderWorker
@@ -30,6 +31,15 @@ class ServerOptions:
     threads: int
     tls_cert: Path | None = None
     tls_key: Path | None = None
+
+
+class ServerLogger(Logger):  # type: ignore[misc]  # gunicorn is untyped
+    """Has no handler of its own: its lines are written as all others are."""
+
+    def setup(self, cfg: Any) -> None:
+        """Called when the settings are known."""
+        super().setup(cfg)
+        self.error_log.propagate = True
 
 
 class ExtenderServer(BaseApplication):  # type: ignore[misc]  # gunicorn is untyped
@@ -53,7 +63,8 @@ class ExtenderServer(BaseApplication):  # type: ignore[misc]  # gunicorn is unty
             "worker_connections": 1000,
             "control_socket_disable": True,
             "accesslog": None,
-            "errorlog": "-",
+            "errorlog": None,
+            "logger_class": ServerLogger,
             "loglevel": "warning",
             "worker_exit": _close_application,
         }
