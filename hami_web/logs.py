@@ -17,9 +17,9 @@ from typing import Final
 FORMATS: Final = ("text", "json")
 ROLES: Final = ("extender", "web", "worker", "beat")
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
-    *("message", "asctime", "taskName", "request", "status_code", "server_time"),
+    *("message", "asctime", "taskName", "request", "status_code", "server_time", "color_message"),
 }
-"""Of a record itself; Django adds a whole request, which may hold secrets."""
+"""Of a record itself; Django adds a whole request, which may hold secrets, uvicorn colours."""
 _REQUEST_ID: Final[ContextVar[str]] = ContextVar("request_id", default="")
 
 

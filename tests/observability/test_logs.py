@@ -41,11 +41,12 @@ def test_a_line_has_time_in_utc_level_role_logger_message_and_fields():
 
 
 def test_a_traceback_stays_in_its_line():
-    made = record("failed")
+    made = record("failed", color_message="x")
     try:
         int("why")
     except ValueError:
         made.exc_info = sys.exc_info()
+    assert "color_message" not in entry(made)
     assert entry(made)["exception"].endswith("with base 10: 'why'")
     assert TextFormatter("%(message)s").format(made).startswith("failed\nTraceback")
 
