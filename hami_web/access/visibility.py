@@ -15,9 +15,10 @@ from hami_web.access.caller import Caller
 from hami_web.access.errors import IdentityUnavailable
 from hami_web.access.expiring import ExpiringAnswers
 from hami_web.access.reviewer import reviewer
+from hami_web.core import visible
 
 M = TypeVar("M", bound=Model)
-UNAVAILABLE: Final = "unavailable"
+UNAVAILABLE: Final = visible.UNAVAILABLE
 """Stands for every name, state and text that a caller may not see."""
 NAMES_S: Final = 10.0
 """How long the namespaces that a table knows are remembered."""

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from hami_web.access.visibility import UNAVAILABLE, Visibility
-from hami_web.api.gpu_map import BLOCKED, Interval, lay_out
 from hami_web.inventory.models import LIVE as PRESENT
 from hami_web.inventory.models import BlockedInterval, Gpu, Node
+from hami_web.planning.layout import BLOCKED, Interval, lay_out
 from hami_web.reservations.models import LIVE, MigReservation
 
 

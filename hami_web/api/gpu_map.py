@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from msgspec import Struct
-
 from hami_web.access.visibility import UNAVAILABLE, Visibility
 from hami_web.inventory.models import Gpu, GpuState
+from hami_web.planning.layout import BLOCKED, FREE, Interval, lay_out
 from hami_web.reservations.models import MigReservation, Phase
 
-FREE: Final = "free"
-BLOCKED: Final = "blocked"
 WIDTH: Final = 80
 """Of one memory slice, in pixels."""
 HEIGHT: Final = 48
@@ -30,23 +27,6 @@ FILLS: Final = {
 }
 
 
-class Interval(Struct, frozen=True, gc=False):
-    """Memory slices in one state. Conflicting reservations overlap; all others do not."""
-
-    start: int
-    size: int
-    state: str
-    profile: str = ""
-    namespace: str = ""
-    pod: str = ""
-    detail: str = ""
-
-    @property
-    def mask(self) -> int:
-        """A bit for each memory slice."""
-        return ((1 << self.size) - 1) << self.start
-
-
 def intervals(
     gpu: Gpu | GpuState, rows: Sequence[MigReservation], moment: datetime | None = None
 ) -> list[Interval]:
@@ -57,25 +37,6 @@ def intervals(
     items = gpu.blocked if isinstance(gpu, GpuState) else gpu.blocked.all()
     blocked = [Interval(item.start, item.size, BLOCKED, detail=item.reason) for item in items]
     return lay_out(gpu.memory_slices, [_interval(row, moment) for row in rows], blocked)
-
-
-def lay_out(
-    memory_slices: int, claimed: list[Interval], blocked: Iterable[Interval]
-) -> list[Interval]:
-    """Reservations, what is blocked beside them, and every free memory slice, in order."""
-    found, taken = claimed, 0
-    for item in claimed:
-        taken |= item.mask
-    for item in blocked:
-        if not taken & item.mask:
-            found = [*found, item]
-            taken |= item.mask
-    free = [Interval(i, 1, FREE) for i in range(memory_slices) if not taken >> i & 1]
-    return sorted([*found, *free], key=_place)
-
-
-def _place(item: Interval) -> tuple[int, int, str]:
-    return (item.start, item.size, item.pod)
 
 
 def _interval(row: MigReservation, moment: datetime | None) -> Interval:

@@ -34,8 +34,8 @@ from hami_web.planning.drain import (
     Move,
     free_now,
     plan,
-    read_protected,
 )
+from hami_web.planning.records import read_protected
 from hami_web.scheduling.records import NodeRecord
 
 logger = logging.getLogger(__name__)

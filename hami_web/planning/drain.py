@@ -9,7 +9,6 @@ from typing import Final
 from hami_web.core.drain import DrainPlan, plan_drain
 from hami_web.core.housing import Housing, Tenant
 from hami_web.core.placement import Placement
-from hami_web.reservations.models import LIVE, MigReservation
 from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, Phase
 from hami_web.scheduling.refusal import housing_of
 
@@ -72,12 +71,6 @@ class DrainAnswer:
     placements: tuple[tuple[str, str, Placement], ...]
     changes: tuple[GpuChange, ...]
     cordoned: Mapping[str, tuple[str, ...]]
-
-
-def read_protected() -> frozenset[str]:
-    """UIDs of live Pods that say that they must not be evicted; one query."""
-    rows = MigReservation.objects.filter(LIVE, do_not_evict=True)
-    return frozenset(rows.order_by().values_list("pod_uid", flat=True).distinct())
 
 
 def free_now(records: Mapping[str, NodeRecord], profile: str) -> int:

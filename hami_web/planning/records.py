@@ -22,6 +22,7 @@ from hami_web.inventory import models as inventory
 from hami_web.inventory.models import LIVE
 from hami_web.inventory.selectors import to_capability, to_profile
 from hami_web.reservations.claims import phase_of
+from hami_web.reservations.models import LIVE as RESERVED
 from hami_web.reservations.models import MigReservation
 from hami_web.reservations.models import Phase as Stored
 from hami_web.reservations.selectors import live_by_gpu
@@ -57,6 +58,12 @@ def read_records() -> dict[str, NodeRecord]:
             usable.append(_gpu_record(gpu, capability, claims, blocked.get(gpu.pk, ())))
         records[node.name] = _node_record(node, usable, refused)
     return records
+
+
+def read_protected() -> frozenset[str]:
+    """UIDs of live Pods that say that they must not be evicted; one query."""
+    rows = MigReservation.objects.filter(RESERVED, do_not_evict=True)
+    return frozenset(rows.order_by().values_list("pod_uid", flat=True).distinct())
 
 
 def _profiles() -> dict[int, Profiles]:

@@ -47,6 +47,13 @@ def ends_hold(pod: PodView) -> bool:
     return bool(pod.node_name) or pod.is_terminal
 
 
+def must_stay(pod: PodView) -> bool:
+    """Someone said that the Pod is not to be evicted, to us or to others who would."""
+    notes = pod.annotations
+    kept = notes.get(keys.POD_DO_NOT_EVICT), notes.get(keys.POD_DO_NOT_DISRUPT)
+    return "true" in kept or notes.get(keys.POD_SAFE_TO_EVICT) == "false"
+
+
 def read_pod(pod: PodView) -> PodRecord | None:
     """Read what a Pod occupies; None for one that is unbound, over, or has no GPU.
 

@@ -17,7 +17,7 @@ from hami_web.history.refusals import ObservedRefusal
 from hami_web.inventory.observed import ObservedGpu, ObservedNode, checked_key, storable
 from hami_web.reservations.models import OWNER_MAX
 from hami_web.reservations.observed import ObservedPod
-from hami_web.scheduling.pods import read_pod
+from hami_web.scheduling.pods import must_stay, read_pod
 from hami_web.scheduling.records import GpuRecord, NodeRecord
 
 
@@ -88,20 +88,13 @@ def observe_pod(pod: PodView, keys_of: KeyFile | None = None) -> ObservedPod | N
         reservations=reservations,
         deleting=pod.is_deleting,
         priority=pod.spec.priority or 0,
-        do_not_evict=_must_stay(pod),
+        do_not_evict=must_stay(pod),
         reserved_at=_moment(pod.annotations.get(keys.POD_BIND_TIME)),
         doubt=doubt,
         owner="" if progress is None else storable(progress.metadata.owner, OWNER_MAX),
         started_at={} if progress is None else _started_at(progress),
         unsigned="" if doubt or keys_of is None else _unsigned(pod, reservations, keys_of.ring()),
     )
-
-
-def _must_stay(pod: PodView) -> bool:
-    """Someone said that the Pod is not to be evicted, to us or to others who would."""
-    notes = pod.annotations
-    kept = notes.get(keys.POD_DO_NOT_EVICT), notes.get(keys.POD_DO_NOT_DISRUPT)
-    return "true" in kept or notes.get(keys.POD_SAFE_TO_EVICT) == "false"
 
 
 def _started_at(pod: PodWithProgress) -> dict[int, datetime]:

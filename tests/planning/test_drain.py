@@ -17,9 +17,8 @@ from hami_web.planning.drain import (
     DrainQuestion,
     free_now,
     plan,
-    read_protected,
 )
-from hami_web.planning.records import read_records
+from hami_web.planning.records import read_protected, read_records
 from tests.boards import board
 
 from .clusters import Cluster, bound, clusters, node

@@ -15,11 +15,12 @@ from hami_web.access.visibility import Visibility
 from hami_web.api.cluster_map import cluster_map
 from hami_web.api.described import moment as a_moment
 from hami_web.api.governed import Governed
-from hami_web.api.gpu_map import Interval, draw, intervals, masked
+from hami_web.api.gpu_map import draw, intervals, masked
 from hami_web.api.parameters import check_known, parse_moment
 from hami_web.api.serializers import maps as shapes
 from hami_web.inventory.models import Gpu, GpuState
 from hami_web.inventory.selectors import gpus_at, live_gpus
+from hami_web.planning.layout import Interval
 from hami_web.reservations.models import MigReservation
 from hami_web.reservations.selectors import as_of
 

@@ -15,13 +15,11 @@ from hami_web.access.roles import Verb
 from hami_web.api.bodies import read_body
 from hami_web.api.codes import IMPOSSIBLE
 from hami_web.api.described import A_NAME, parameter
-from hami_web.api.drain import document_of as document_of_plan
 from hami_web.api.governed import Governed
 from hami_web.api.parameters import check_known, parse_whole, whole_schema
 from hami_web.api.problems import InvalidBody, InvalidParameter, Problem, error_of
 from hami_web.api.serializers import drain as drain_shapes
 from hami_web.api.serializers import whatif as shapes
-from hami_web.api.whatif import document_of, question_of
 from hami_web.core.errors import InvalidRequest
 from hami_web.core.policy import parse_scheduling_policy
 from hami_web.history.drift import feed_caught_up_at
@@ -30,10 +28,11 @@ from hami_web.planning.drain import (
     DrainQuestion,
     free_now,
     plan,
-    read_protected,
 )
-from hami_web.planning.records import read_records
+from hami_web.planning.drain_document import document_of as document_of_plan
+from hami_web.planning.records import read_protected, read_records
 from hami_web.planning.whatif import ask
+from hami_web.planning.whatif_document import document_of, question_of
 from hami_web.scheduling.records import NodeRecord
 
 PLACEMENTS_MAX: Final = 100

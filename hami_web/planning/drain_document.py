@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.placement import Placement
+from hami_web.core.visible import UNAVAILABLE
 from hami_web.planning.commands import commands_of
 from hami_web.planning.drain import MOVED, DrainAnswer, GpuChange, Interval, Move
 from hami_web.scheduling.records import Claim

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core import annotations as keys
 from hami_web.core.request import ContainerSpec, parse_pod_request
+from hami_web.core.visible import UNAVAILABLE
 from hami_web.core.whatif import Smaller
 from hami_web.planning.whatif import Answer, InTheWay, Obstacle, Question, Suggestion
 from hami_web.scheduling.records import Claim
