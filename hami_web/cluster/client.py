@@ -50,8 +50,9 @@ class OfficialConnection:
     ServiceAccount, and :meth:`renew` whenever the API server refuses one.
     """
 
-    def __init__(self, kubeconfig: Path | None = None) -> None:
+    def __init__(self, kubeconfig: Path | None = None, *, context: str | None = None) -> None:
         self._kubeconfig = kubeconfig
+        self._context = context
         self._renewing = threading.Lock()
         configuration = self._load()
         configuration.connection_pool_maxsize = POOL_CONNECTIONS
@@ -100,7 +101,10 @@ class OfficialConnection:
                 official_config.load_incluster_config(configuration)
             else:
                 official_config.load_kube_config(
-                    str(self._kubeconfig), client_configuration=configuration, persist_config=False
+                    str(self._kubeconfig),
+                    context=self._context,
+                    client_configuration=configuration,
+                    persist_config=False,
                 )
         except (ConfigException, OSError) as error:
             raise InvalidConfiguration(
