@@ -46,3 +46,25 @@ def test_a_secret_is_never_shown(tmp_path: Path, output: str) -> None:
     assert "squeamish" not in text
     assert "hunter2" not in text
     assert text.count("(secret)") == 2
+
+
+def test_the_extender_loads_no_rows_of_a_database() -> None:
+    code = (
+        "import django, sys; django.setup(); import hami_web.urls; "
+        "loaded = [name for name in sys.modules if name.startswith('hami_web.')]; "
+        "print([name for name in loaded if name.endswith('.models')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={
+            "PATH": "/usr/bin",
+            "DJANGO_SETTINGS_MODULE": "hami_web.settings",
+            "HAMI_ROLE": "extender",
+        },
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
