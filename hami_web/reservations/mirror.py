@@ -37,9 +37,9 @@ def mirror_pods(
     ``now``) are left alone. Returns what changed.
     """
     with writing():
-        pass_ = _Pass(seen_at, now)
         rows = _live(None if complete else [pod.uid for pod in pods])
         known = {(r.pod_uid, r.container_index, r.device_index): r for r in rows}
+        pass_ = _Pass(seen_at, now, _ended_since(pods, known, seen_at=seen_at, now=now))
         doubted = {pod.uid for pod in pods if pod.doubt}
         figures = profile_figures({item.gpu_uuid for pod in pods for item in pod.reservations})
         for pod in pods:
@@ -76,10 +76,34 @@ def _live(uids: Sequence[str] | None) -> list[MigReservation]:
     return [row for chunk in chunks for row in live.filter(pod_uid__in=chunk)]
 
 
+def _ended_since(
+    pods: Sequence[ObservedPod],
+    known: Mapping[_Key, MigReservation],
+    *,
+    seen_at: datetime,
+    now: datetime,
+) -> frozenset[_Key]:
+    """Of what has no live row, what a later observation ended: an old list does not revive it."""
+    uids = [
+        pod.uid
+        for pod in pods
+        if any((pod.uid, *item.key) not in known for item in pod.reservations)
+    ]
+    ended = MigReservation.objects.filter(
+        phase=Phase.RELEASED, changed_at__gt=seen_at, changed_at__lte=now
+    )
+    keys = ("pod_uid", "container_index", "device_index")
+    chunks = (uids[at : at + _CHUNK] for at in range(0, len(uids), _CHUNK))
+    return frozenset(
+        key for chunk in chunks for key in ended.filter(pod_uid__in=chunk).values_list(*keys)
+    )
+
+
 @dataclass(slots=True)
 class _Pass:
     seen_at: datetime
     now: datetime
+    ended: frozenset[_Key] = frozenset()
     differences: list[Difference] = field(default_factory=list)
     _new: list[MigReservation] = field(default_factory=list)
     _changed: list[MigReservation] = field(default_factory=list)
@@ -95,6 +119,8 @@ class _Pass:
         for item in pod.reservations:
             key = (pod.uid, *item.key)
             row = known.get(key)
+            if row is None and key in self.ended:
+                continue
             if row is not None and self._is_newer(row):
                 del known[key]
                 continue

@@ -69,7 +69,8 @@ class FeedKeeper:
 
     def _hold(self) -> None:
         logger.info("this worker feeds the mirror, as %s", self._tenure.holder)
-        self._began()
+        # Beside the feed: a queue that hangs must not keep the mirror waiting.
+        threading.Thread(target=self._began, name="feed-began", daemon=True).start()
         self._feed = self._make(self._tenure)
         try:
             self._feed.run(self._stopped)

@@ -80,6 +80,18 @@ def test_an_older_observation_does_not_overwrite_a_newer_one() -> None:
     assert (only().phase, only().mig_uuid) == (Phase.REALIZED, IDENTITY.mig_uuid)
 
 
+def test_an_older_list_does_not_revive_what_ended_since() -> None:
+    see(1, pod("a", placed(0)))
+    release_pods(["a"], seen_at=moment(5), now=moment(5))
+    listed = [pod("a", placed(0)), pod("b", placed(3))]
+    mirror_pods(listed, seen_at=moment(4), now=moment(6), complete=True)
+    rows = MigReservation.objects.order_by("id").values_list("pod", "released_at")
+    assert list(rows) == [("a", moment(5)), ("b", None)]
+    # A list that began after the end and still has the Pod knows better.
+    mirror_pods(listed, seen_at=moment(7), now=moment(7), complete=True)
+    assert MigReservation.objects.filter(pod="a", released_at=None).count() == 1
+
+
 def test_the_database_refuses_a_second_claim_of_a_memory_slice() -> None:
     see(1, pod("a", placed(0)), pod("b", placed(1)))
     other = MigReservation.objects.get(pod="b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from datetime import timedelta
@@ -17,6 +18,7 @@ from hami_web.history.tenure import TENURE, FeedTenure, TenureLost
 from hami_web.reservations.models import MigReservation
 from hami_web.simulator.client import ApiClient
 from hami_web.sync.changes import Batch
+from hami_web.sync.keeper import FeedKeeper
 from hami_web.sync.writer import write_batch
 from tests.mirror.observations import moment, node, placed, pod
 
@@ -81,6 +83,30 @@ def freeze(worker: Worker) -> None:
             time.sleep(0.01)
         else:
             return
+
+
+class Fed:
+    """A feed that says that it runs, and ends at once."""
+
+    def __init__(self, runs: threading.Event) -> None:
+        self.reflectors = ()
+        self._runs = runs
+
+    def run(self, stopped: threading.Event) -> None:
+        self._runs.set()
+        stopped.wait(10)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_queue_that_hangs_does_not_keep_the_feed_waiting() -> None:
+    runs, hangs = threading.Event(), threading.Event()
+    keeper = FeedKeeper(lambda _tenure: Fed(runs), began=lambda: hangs.wait(30))
+    keeper.start()
+    try:
+        assert runs.wait(10)
+    finally:
+        hangs.set()
+        keeper.stop()
 
 
 @pytest.mark.slow

@@ -62,4 +62,6 @@ class Profiles(ListView):
     def rows(self) -> QuerySet[Profile]:
         """Those of live GPUs, smallest first."""
         live = Count("profile_set__gpus", filter=Q(profile_set__gpus__gone_at=None))
-        return Profile.objects.annotate(gpus=live).filter(gpus__gt=0)
+        found = Profile.objects.annotate(gpus=live).filter(gpus__gt=0)
+        # Rows that are grouped have no order of their own.
+        return found.order_by("memory_mib", "compute_slices", "name", "id")
