@@ -63,17 +63,18 @@ def plugin_code(images: Iterable[str]) -> FindingCode:
 def _workload(workload: Workload) -> Iterator[FoundFinding]:
     subject = f"{workload.kind} {workload.full_name}"
     told = f"images {', '.join(workload.images)}; {workload.wanted} wanted"
-    if workload.wanted == 0:
+    if program(workload.labels) == MIG_MANAGER:
+        # Even with no Pod wanted: a label on a node is enough to bring one back.
+        owners = ", ".join(f"{owner.kind}/{owner.name}" for owner in workload.owners)
+        evidence = f"{told}; owned by {owners or 'nobody'}"
+        yield FoundFinding(FindingCode.MIG_MANAGER_CONTROLLED, subject, evidence)
+    elif workload.wanted == 0:
         return
-    if is_hami_scheduler(workload):
+    elif is_hami_scheduler(workload):
         version = hami_version(workload.images)
         legacy = version is None or version < DYNAMIC_SINCE
         code = FindingCode.LEGACY_SCHEDULER if legacy else FindingCode.OTHER_SCHEDULER
         yield FoundFinding(code, subject, told)
-    elif program(workload.labels) == MIG_MANAGER:
-        owners = ", ".join(f"{owner.kind}/{owner.name}" for owner in workload.owners)
-        evidence = f"{told}; owned by {owners or 'nobody'}"
-        yield FoundFinding(FindingCode.MIG_MANAGER_CONTROLLED, subject, evidence)
     elif program(workload.labels) == HAMI_PLUGIN:
         yield FoundFinding(plugin_code(workload.images), subject, told)
 

@@ -25,6 +25,7 @@ class CheckedSpec(Struct, rename="camel", gc=False):
 
     node_name: str = ""
     containers: list[CheckedContainer] | None = None
+    init_containers: list[CheckedContainer] | None = None
 
 
 class CheckedStatus(Struct, rename="camel", gc=False):
@@ -70,8 +71,13 @@ class CheckedPod(Described, gc=False):
 
     @property
     def asked(self) -> frozenset[str]:
-        """Names of the extended resources that its containers ask for."""
-        asks = [item.resources or Resources() for item in self.spec.containers or []]
+        """Names of the resources that its containers ask for.
+
+        Those of init containers count: sidecars run as long as the Pod, and the kubelet keeps what
+        any init container was given until the Pod is over.
+        """
+        every = (self.spec.init_containers or []) + (self.spec.containers or [])
+        asks = [item.resources or Resources() for item in every]
         return frozenset(
             name for item in asks for name in (*(item.limits or ()), *(item.requests or ()))
         )

@@ -276,6 +276,24 @@ def whole_gpus_in_use_on_cards_to_be_cut() -> Cluster:
 
 
 @cluster
+def gpus_in_use_by_init_containers_and_sidecars() -> Cluster:
+    def asking(name: str, **more: Any) -> Document:
+        found = pod(name, owner=owned("Job", name))
+        resources = {"limits": {"nvidia.com/gpu": "1"}}
+        found["spec"]["initContainers"] = [{"name": "first", "resources": resources, **more}]
+        return found
+
+    return [*ours(), published(), asking("prepares"), asking("serves", restartPolicy="Always")]
+
+
+@cluster
+def mig_manager_by_itself_that_runs_on_no_node_now() -> Cluster:
+    waiting = workload("DaemonSet", "nvidia-mig-manager", "kube-system", "mig-manager:v0.12",
+                       labels={"app": "nvidia-mig-manager"}, wanted=0)  # fmt: skip
+    return [*ours(), published(), waiting]
+
+
+@cluster
 def gpus_that_need_people() -> Cluster:
     def told(word: str) -> list[Document]:
         message = f"{word}: GPU 0 ({GPU}) is held by process 4711"
