@@ -20,6 +20,8 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     *("message", "asctime", "taskName", "request", "status_code", "server_time", "color_message"),
 }
 """Of a record itself; Django adds a whole request, which may hold secrets, uvicorn colours."""
+REQUEST_ID: Final = "hami.request-id"
+"""Key of a request's ``META``, which no header can have."""
 _REQUEST_ID: Final[ContextVar[str]] = ContextVar("request_id", default="")
 
 
@@ -41,7 +43,9 @@ def answering(request_id: str) -> Iterator[None]:
 
 def _fields(record: logging.LogRecord) -> dict[str, str]:
     found = {key: str(value) for key, value in vars(record).items() if key not in _OWN}
-    request_id = _REQUEST_ID.get()
+    # Django tells of a refusal when the answer has left our middleware; the request knows its id.
+    request = getattr(record, "request", None)
+    request_id = _REQUEST_ID.get() or str(getattr(request, "META", {}).get(REQUEST_ID, ""))
     return found | ({"request_id": request_id} if request_id else {})
 
 

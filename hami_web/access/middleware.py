@@ -20,8 +20,7 @@ from hami_web.access.errors import AccessError, IdentityUnavailable, TooManyFail
 from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.network import from_trusted_proxy
 from hami_web.access.refusals import denied_page, plain_refusal, unseen_page
-from hami_web.access.requests import REQUEST_ID
-from hami_web.logs import answering
+from hami_web.logs import REQUEST_ID, answering
 
 logger = logging.getLogger(__name__)
 

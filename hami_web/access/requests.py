@@ -10,8 +10,8 @@ from hami_web.access.audit import Actor
 from hami_web.access.caller import Caller, Source
 from hami_web.access.identity import caller_of
 from hami_web.access.network import client_address
+from hami_web.logs import REQUEST_ID
 
-REQUEST_ID: Final = "hami.request-id"
 NOBODY: Final = Caller("", Source.ANONYMOUS, None)
 
 

@@ -14,7 +14,6 @@ from rest_framework.exceptions import APIException, NotFound
 from rest_framework.exceptions import PermissionDenied as NotPermitted
 from rest_framework.response import Response
 
-from hami_web.access.requests import REQUEST_ID
 from hami_web.api.codes import (
     BODY,
     BY_CODE,
@@ -35,6 +34,7 @@ from hami_web.cluster.errors import (
     TooManyRequests,
     Unreachable,
 )
+from hami_web.logs import REQUEST_ID
 
 logger = logging.getLogger(__name__)
 

@@ -39,6 +39,8 @@ class ClusterMap:
     nodes: tuple[NodeBlock, ...]
     waiting: tuple[WaitingPod, ...] = ()
     records: Mapping[str, NodeRecord] = field(default_factory=dict, compare=False, repr=False)
+    drawn: dict[tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
+    """HTML of its parts by language and name, drawn once; it goes with the map."""
 
     @cached_property
     def rows(self) -> Mapping[str, GpuRow]:

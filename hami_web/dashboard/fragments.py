@@ -9,7 +9,6 @@ from typing import Final
 from django.template.loader import render_to_string
 from django.utils import translation
 
-from hami_web.access.expiring import ExpiringAnswers
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.live import EVERYTHING
 from hami_web.dashboard.map_query import MapQuery
@@ -18,9 +17,6 @@ from hami_web.dashboard.presentation import GpuView, MapView
 SUMMARY: Final = "summary"
 MOST: Final = 6
 """More than so many parts are named, and fetched by the pages that show them."""
-KEPT_S: Final = 60.0
-# By the very map, kept beside what was drawn of it: who sees other names has another map.
-_kept: ExpiringAnswers[tuple[int, str, str], tuple[ClusterMap, str]] = ExpiringAnswers(64)
 _lock = threading.Lock()
 
 
@@ -33,14 +29,13 @@ def drawn_parts(shown: ClusterMap, changed: Iterable[str], language: str) -> dic
 
 
 def _drawn(shown: ClusterMap, name: str, language: str) -> str:
-    key = (id(shown), language, name)
+    """Kept by the map itself: who sees other names has another map."""
     with _lock:
-        kept = _kept.get(key)
-        if kept is not None:
-            return kept[0][1]
-        with translation.override(language):
-            html = _render(shown, name)
-        _kept.put(key, (shown, html), KEPT_S)
+        html = shown.drawn.get((language, name))
+        if html is None:
+            with translation.override(language):
+                html = _render(shown, name)
+            shown.drawn[language, name] = html
         return html
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ import msgspec
 import yaml
 
 from hami_web.cluster.errors import ClusterError, MalformedAnswer, NotFound
+from hami_web.cluster.listing import Listing
 from hami_web.cluster.resources import Resource
 from hami_web.cluster.reviews import Asked, may
 from hami_web.cluster.transport import Request, Transport
@@ -67,12 +69,13 @@ class Cancelled(Exception):
 
 @dataclass(slots=True)
 class Gatherer:
-    """Reads one cluster. ``step`` is called before each part and may raise Cancelled."""
+    """Reads one cluster. ``step`` is called before each part and page; it may raise Cancelled."""
 
     transport: Transport
     namespace: str
     step: Callable[[Part], None]
     unread: dict[Part, str] = field(default_factory=dict)
+    _at: Part = Part.VERSION
 
     def gather(self) -> ClusterFacts:
         """Everything, part by part; what cannot be read is empty and told in ``unread``."""
@@ -102,6 +105,7 @@ class Gatherer:
         )
 
     def _part(self, part: Part, read: Callable[[], V], empty: V) -> V:
+        self._at = part
         self.step(part)
         try:
             return read()
@@ -117,14 +121,12 @@ class Gatherer:
         return self._part(part, lambda: tuple(read()), empty)
 
     def _every(self, path: str, view: type[T]) -> Iterator[T]:
+        """All of a list; each page is told of, so that a long list does not look like a death."""
         resource: Resource[T] = Resource(self.transport, path, view)
-        more = ""
-        while True:
-            page = resource.list_page(limit=PAGE, more=more)
-            yield from page.items
-            more = page.more
-            if not more:
-                return
+        for index, item in enumerate(Listing(resource, PAGE, threading.Event())):
+            if index and index % PAGE == 0:
+                self.step(self._at)
+            yield item
 
     def _read(self, path: str, view: type[V]) -> V:
         body = self.transport.send(Request("GET", path))

@@ -20,7 +20,7 @@ from hami_web.migration.models import ENDED, Finding, MigrationRun, NodeReadines
 logger = logging.getLogger(__name__)
 
 SILENT_AFTER: Final = timedelta(minutes=2)
-"""A worker tells of each part; one that is silent for longer than any request may last has died."""
+"""A worker tells of each page that it reads; one that is silent for longer has died."""
 SUBJECT_MAX: Final = 1000
 
 Step = Callable[[Part], None]
@@ -62,8 +62,10 @@ def cancel_check(pk: int, who: str, now: datetime) -> MigrationRun:
 def claim_check(now: datetime) -> MigrationRun | None:
     """The oldest check that nobody works at, now ours; None without one."""
     silent = Q(state=RunState.RUNNING, seen_at__lt=now - SILENT_AFTER)
+    waiting = MigrationRun.objects.filter(Q(state=RunState.REQUESTED) | silent)
+    if not waiting.exists():
+        return None  # the usual case, every two seconds: keep out of the feed's way
     with writing():
-        waiting = MigrationRun.objects.filter(Q(state=RunState.REQUESTED) | silent)
         run = waiting.order_by("requested_at", "id").first()
         if run is None:
             return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import InvalidPolicy
 from hami_web.core.geometries import Conversion, NoteCode, convert, difference, holds_geometries
 from hami_web.core.known_profiles import KNOWN_PROFILES, PCI_MODELS
+
+ROOT = Path(__file__).parents[2]
 
 
 def legacy(*geometries: object, models: tuple[str, ...] = ("A30",)) -> dict[str, Any]:
@@ -205,6 +209,17 @@ def test_a_rendered_allowlist_is_read_as_the_same() -> None:
     given_entries = (AllowlistEntry(("A100 80GB PCIe", "H20"), ("1g.10gb", "1g.10gb+me")),)
     section = yaml.safe_load(render_allowlist(given_entries))["nvidia"]
     assert parse_allowlist(section["migProfileAllowlist"]).entries == given_entries
+
+
+def test_what_is_known_of_a_model_is_what_the_simulated_board_has() -> None:
+    listed = json.loads((ROOT / "node_agent/nvml/simulated/mig-profiles.json").read_text())["gpus"]
+    boards = {
+        board["device_name"].removeprefix("NVIDIA "): {
+            item["name"]: item["instance_count"] for item in board["profiles"]
+        }
+        for board in listed
+    }
+    assert boards == KNOWN_PROFILES
 
 
 def test_every_filter_names_a_model_whose_profiles_are_known() -> None:

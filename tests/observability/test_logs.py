@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from django.test import RequestFactory
 
 from hami_web.access.middleware import RequestIdentity
 from hami_web.logs import JsonFormatter, TextFormatter, answering, role_of
+from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,3 +119,50 @@ def test_an_extender_that_cannot_listen_says_so_in_json_alone(tmp_path):
     assert done.returncode != 0
     assert any(line["logger"] == "gunicorn.error" for line in lines)
     assert {line["role"] for line in lines} == {"extender"}
+
+
+def test_a_real_web_role_tells_the_id_of_each_refused_request(tmp_path: Path) -> None:
+    with SimulatedApiServer() as server, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        log = tmp_path / "log"
+        environment = {
+            **os.environ,
+            "HAMI_KUBECONFIG": str(write_kubeconfig(tmp_path / "kubeconfig", server=server.url)),
+            "HAMI_DATA_DIR": str(tmp_path),  # without tables: no session can be read
+            "HAMI_DATABASE_URL": f"sqlite:///{tmp_path}/none.sqlite3",
+            "HAMI_LOG_FORMAT": "json",
+            "HAMI_ANONYMOUS_ROLE": "viewer",
+            "DJANGO_SETTINGS_MODULE": "hami_web.settings",
+        }
+        command = [sys.executable, str(ROOT / "manage.py"), "web", "--listen", f"127.0.0.1:{port}"]
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, env=environment, stderr=file)
+        try:
+            unreadable = answered(port, "/alerts")
+            refused = answered(port, "/nowhere-to-be-found")
+        finally:
+            process.terminate()
+            process.wait(20)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    told = {line["message"]: line["request_id"] for line in lines if "request_id" in line}
+    assert told == {
+        "Internal Server Error: /alerts": unreadable,
+        "Not Found: /nowhere-to-be-found": refused,
+    }
+
+
+def answered(port: int, path: str) -> str:
+    """The id of a request that some answer came to."""
+    deadline = time.monotonic() + 60
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request("GET", path)
+            return str(connection.getresponse().headers["X-Request-Id"])
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        finally:
+            connection.close()
