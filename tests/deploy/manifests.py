@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tests.deploy.chart import NAMESPACE, ROOT, render
+from tests.deploy.chart import CHART, NAMESPACE, ROOT, render
 
 DEPLOY = ROOT / "deploy"
 FIRST_LINE = "# Made from deploy/helm/hami-web by `make manifests`; change it there.\n"
@@ -51,7 +51,14 @@ def made() -> dict[Path, str]:
     files[DEPLOY / "device-config.yaml"] = FIRST_LINE + comment + allowlist
     images = sorted({m for text in apart.values() for m in _images(text)})
     files[DEPLOY / "images.txt"] = "".join(f"{image}\n" for image in images)
-    return files | _kustomize()
+    return files | _observability() | _kustomize()
+
+
+def _observability() -> dict[Path, str]:
+    """Rules for those whose Prometheus reads files; the chart gives the same to its operator."""
+    folder = DEPLOY / "observability" / "rules"
+    rules = sorted((CHART / "files" / "rules").glob("*.yaml"))
+    return {folder / path.name: FIRST_LINE + path.read_text() for path in rules}
 
 
 def _kustomize() -> dict[Path, str]:

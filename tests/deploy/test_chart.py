@@ -31,11 +31,18 @@ from tests.deploy.manifests import POSTGRES
 
 pytestmark = pytest.mark.usefixtures("helm")
 
+MONITORED: dict[str, Any] = {
+    "monitoring": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    }
+}
 MATRIX: dict[str, dict[str, Any]] = {
     "default": {},
     "postgres": POSTGRES,
     "replicas": POSTGRES
-    | {"scheduler": {"replicas": 3}, "web": {"replicas": 2}, "worker": {"replicas": 2}},
+    | {"scheduler": {"replicas": 3}, "web": {"replicas": 2}, "worker": {"replicas": 2}}
+    | MONITORED,
     "cert-manager": {"scheduler": {"certManager": {"enabled": True}}},
     "own issuer": {
         "scheduler": {
@@ -69,7 +76,8 @@ MATRIX: dict[str, dict[str, Any]] = {
             "runtimeClassName": "nvidia",
             "extraEnv": [{"name": "HAMI_RECLAIM_SECONDS", "value": "5"}],
         }
-    },
+    }
+    | MONITORED,
     "ingress": {
         "web": {
             "hosts": ["gpus.example"],
@@ -98,6 +106,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     },
 }
 KUBE = ["1.25.16", "1.29.0", "1.30.0", "1.33.2", "1.37.1"]
+OF_OPERATORS = ("cert-manager.io/", "monitoring.coreos.com/")
 # Read by NVIDIA's container runtime, by Django, or by Kubernetes itself in another variable.
 OF_OTHERS = {
     "NVIDIA_VISIBLE_DEVICES",
@@ -120,7 +129,7 @@ def test_every_manifest_is_valid_for_its_kubernetes(name: str, kube: str) -> Non
     found = variant(name, kube)
     assert found
     for document in found:
-        if document["apiVersion"].startswith("cert-manager.io/"):
+        if document["apiVersion"].startswith(OF_OPERATORS):
             continue
         kubernetes_validate.validate(document, kube.rpartition(".")[0], strict=True)
 

@@ -19,7 +19,7 @@ def test_every_manifest_is_as_the_chart_renders_it() -> None:
 
 def test_nothing_else_lies_among_what_is_made() -> None:
     files = set(made())
-    for folder in ("rbac", "policies", "scheduler-config", "kustomize"):
+    for folder in ("rbac", "policies", "scheduler-config", "kustomize", "observability"):
         present = {path for path in (DEPLOY / folder).rglob("*") if path.is_file()}
         assert present <= files
 

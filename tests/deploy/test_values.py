@@ -58,11 +58,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "list the profiles in migProfileAllowlist",
     ),
     ({"devicePlugin": {"excludedGpus": [str(n) for n in range(65)]}}, "more than 64 GPUs"),
+    (
+        {
+            "monitoring": {"serviceMonitor": {"enabled": True}},
+            "networkPolicy": {"controlPlaneCIDRs": ["10.1.0.0/24"]},
+        },
+        "could not scrape it; select its namespace",
+    ),
 ]
 NOT_OF_THE_SCHEMA: list[tuple[dict[str, Any], str]] = [
     ({"schedular": {}}, "schedular"),
     ({"web": {"replicas": "two"}}, "replicas"),
     ({"logLevel": "loud"}, "logLevel"),
+    ({"logFormat": "xml"}, "logFormat"),
+    ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "interval"),
     ({"devicePlugin": {"deviceListStrategy": "magic"}}, "deviceListStrategy"),
     ({"migProfileAllowlist": [{"models": ["A30"], "profiles": ["big"]}]}, "migProfileAllowlist"),
     ({"image": {"digest": "sha256:1"}}, "digest"),

@@ -74,12 +74,18 @@ securityContext:
 {{- if and .Values.devicePlugin.enabled (or (eq $wanted "true") (and (eq $wanted "auto") (include "hami.matchConditions" .))) }}true{{ end -}}
 {{- end }}
 
+{{/* How every role of the control plane writes its lines. */}}
+{{- define "hami.logEnv" }}
+- {name: HAMI_LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+- {name: HAMI_LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
+{{- end }}
+
 {{/* What web and worker share of their environment. */}}
 {{- define "hami.mirrorEnv" -}}
 - {name: DJANGO_SETTINGS_MODULE, value: hami_web.settings}
 - {name: HAMI_NAMESPACE, value: {{ .Release.Namespace | quote }}}
 - {name: HAMI_SCHEDULER_NAME, value: {{ .Values.schedulerName | quote }}}
-- {name: HAMI_LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+{{- include "hami.logEnv" . }}
 - {name: HAMI_POLICY_FILE, value: /etc/hami/policy/policy.yaml}
 - {name: HAMI_SECRET_KEY_FILE, value: /etc/hami/secret-key/secret-key}
 - {name: HAMI_DATA_DIR, value: /var/lib/hami}

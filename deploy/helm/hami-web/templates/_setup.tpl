@@ -33,7 +33,7 @@ spec:
     - {name: DJANGO_SETTINGS_MODULE, value: hami_web.settings}
     - {name: HAMI_ROLE, value: EXTENDER}
     - {name: HAMI_NAMESPACE, value: {{ .Release.Namespace | quote }}}
-    - {name: HAMI_LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+    {{- include "hami.logEnv" . | indent 4 }}
     resources: {{- toYaml .Values.setup.resources | nindent 6 }}
     volumeMounts:
     - {name: tmp, mountPath: /tmp}
