@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hami_web.core.annotations import RESOURCE_CORES, RESOURCE_MEMORY
 from hami_web.core.quota import NamespaceQuota, Usage
 from hami_web.metrics import hami_series as hami
+from hami_web.metrics import table
 from hami_web.metrics.occupancy import MIB
 from hami_web.metrics.series import Family
 from hami_web.scheduling.records import Claim, ClusterSnapshot, GpuRecord
@@ -24,9 +25,10 @@ class ContainerCollector:
         self._quotas = quotas
 
     def collect(self) -> Iterator[Family]:
-        """HAMi's series of containers and of quotas."""
+        """HAMi's series of containers and of quotas, and whose each instance is."""
         containers: dict[tuple[str, ...], Usage] = {}
         namespaces: dict[str, Usage] = {}
+        instances: dict[tuple[str, ...], float] = {}
         for node, gpu, claim in self._snapshot().claims():
             pod = claim.pod
             usage = _usage(gpu, claim)
@@ -41,6 +43,10 @@ class ContainerCollector:
             known = containers.get(key)
             containers[key] = usage if known is None else known.plus(usage)
             namespaces[pod.namespace] = namespaces.get(pod.namespace, Usage()).plus(usage)
+            if claim.identity is not None:
+                instance = str(claim.identity.gpu_instance_id)
+                instances[(*key[:2], instance, *key[2:5], claim.profile)] = 1
+        yield Family(table.INSTANCE_POD, list(instances.items()))
         yield from _containers(containers)
         yield from _quotas(namespaces, self._quotas())
 

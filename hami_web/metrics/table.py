@@ -38,6 +38,11 @@ FRAGMENTATION: Final = _gauge(
     "Share of a GPU's free memory slices that its largest free placement cannot use, 0 to 1.",
     *("device_uuid", "node"),
 )
+INSTANCE_POD: Final = _gauge(
+    "hami_mig_instance_pod_info",
+    "The container that a realized MIG instance was made for.",
+    *("container_index", "device_uuid", "gpu_instance_id", "namespace", "node", "pod", "profile"),
+)
 RESERVATIONS: Final = _gauge(
     "hami_mig_reservations", "Reservations by how far they have come.", "state"
 )
@@ -167,7 +172,7 @@ REQUESTS: Final = _histogram(
 
 _CLUSTER: Final = (
     *(FREE, FRAGMENTATION, RESERVATIONS, ORPHANS, UNREALIZED_AGE, REALIZATION),
-    *(PROBLEM, NODE_CLOSED, AGENT_DEAD),
+    *(INSTANCE_POD, PROBLEM, NODE_CLOSED, AGENT_DEAD),
 )
 _SCHEDULER: Final = (
     *(FILTER, BIND, LOCK_WAIT, BIND_QUEUE, WAITING, REJECTIONS, UNSETTLED, WOKEN, DROPPED),

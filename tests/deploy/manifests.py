@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.deploy.chart import CHART, NAMESPACE, ROOT, render
+from tests.deploy.dashboards import DASHBOARDS
+from tests.deploy.dashboards.grafana import LANGUAGES, written
 
 DEPLOY = ROOT / "deploy"
 FIRST_LINE = "# Made from deploy/helm/hami-web by `make manifests`; change it there.\n"
@@ -55,10 +58,15 @@ def made() -> dict[Path, str]:
 
 
 def _observability() -> dict[Path, str]:
-    """Rules for those whose Prometheus reads files; the chart gives the same to its operator."""
-    folder = DEPLOY / "observability" / "rules"
+    """For those whose Prometheus and Grafana read files; the chart gives the same to both."""
+    folder = DEPLOY / "observability"
     rules = sorted((CHART / "files" / "rules").glob("*.yaml"))
-    return {folder / path.name: FIRST_LINE + path.read_text() for path in rules}
+    files = {folder / "rules" / path.name: FIRST_LINE + path.read_text() for path in rules}
+    for dashboard, language in product(DASHBOARDS, LANGUAGES):
+        text = written(dashboard, language)
+        for place in (folder, CHART / "files"):
+            files[place / "grafana" / language / f"hami-{dashboard.name}.json"] = text
+    return files
 
 
 def _kustomize() -> dict[Path, str]:

@@ -35,6 +35,7 @@ MONITORED: dict[str, Any] = {
     "monitoring": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "dashboards": {"enabled": True, "annotations": {"grafana_folder": "GPUs"}},
     }
 }
 MATRIX: dict[str, dict[str, Any]] = {

@@ -72,9 +72,22 @@ def test_the_rules_are_those_of_the_files_word_for_word() -> None:
     assert set(files) == {"hami-alerts", "hami-recording"}
 
 
+def test_grafana_gets_the_files_as_they_are_in_one_language() -> None:
+    found = of_kind(variant("replicas"), "ConfigMap")
+    boards = {name: board for name, board in found.items() if name.endswith("-dashboard")}
+    files = sorted((CHART / "files" / "grafana" / "en").glob("*.json"))
+    assert [f"{path.stem}-dashboard" for path in files] == sorted(boards)
+    for path in files:
+        board = boards[f"{path.stem}-dashboard"]
+        assert board["data"] == {path.name: path.read_text()}
+        assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert board["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
+
+
 def test_nothing_of_an_operator_is_installed_unasked() -> None:
-    kinds = {document["apiVersion"] for document in variant("default")}
-    assert not [kind for kind in kinds if kind.startswith("monitoring.")]
+    found = variant("default")
+    assert not [d for d in found if d["apiVersion"].startswith("monitoring.")]
+    assert not [name for name in of_kind(found, "ConfigMap") if name.endswith("-dashboard")]
 
 
 @pytest.mark.parametrize("name", ["default", "postgres"])

@@ -72,6 +72,7 @@ NOT_OF_THE_SCHEMA: list[tuple[dict[str, Any], str]] = [
     ({"logLevel": "loud"}, "logLevel"),
     ({"logFormat": "xml"}, "logFormat"),
     ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "interval"),
+    ({"monitoring": {"dashboards": {"language": "fr"}}}, "language"),
     ({"devicePlugin": {"deviceListStrategy": "magic"}}, "deviceListStrategy"),
     ({"migProfileAllowlist": [{"models": ["A30"], "profiles": ["big"]}]}, "migProfileAllowlist"),
     ({"image": {"digest": "sha256:1"}}, "digest"),

@@ -144,3 +144,23 @@ def test_the_process_tells_its_build_and_its_role():
         "build_date", "compiler", "go_version", "platform", "revision", "version"
     }  # fmt: skip
     process.leadership.stop()
+
+
+def test_a_realized_instance_names_its_container_and_others_do_not(state):
+    found = [
+        sample.labels
+        for family in scrape(state)
+        for sample in family.samples
+        if sample.name == "hami_mig_instance_pod_info"
+    ]
+    assert found == [
+        {
+            "container_index": "0",
+            "device_uuid": GPU_A,
+            "gpu_instance_id": "3",
+            "namespace": "team-a",
+            "node": "gpu-n1",
+            "pod": "job-1",
+            "profile": "2g.10gb",
+        }
+    ]

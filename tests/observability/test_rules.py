@@ -10,20 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
-from hami_web.metrics import table
-from hami_web.metrics.series import Kind
-from node_agent.metrics import AgentMetrics
+from tests.observability.known import known, unknown, used
 
 ROOT = Path(__file__).parents[2]
 RULES = sorted((ROOT / "deploy" / "observability" / "rules").glob("*.yaml"))
 RUNBOOKS = ROOT / "docs" / "runbooks"
 SAMPLES = Path(__file__).with_name("rules.test.yaml")
 SECTIONS = ["Meaning", "Impact", "How to look", "Mend", "When it is safe to wait"]
-SCRAPED = {"instance", "job", "le", "UUID", "GPU_I_ID"}
-"""Labels that Prometheus, histograms and DCGM's exporter bring."""
-DCGM = {"DCGM_FI_PROF_GR_ENGINE_ACTIVE"}
 promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="promtool: apt-get install prometheus"
 )
@@ -41,24 +35,6 @@ def rules() -> list[dict[str, Any]]:
 ALERTS = [rule for rule in rules() if "alert" in rule]
 NAMES = [rule["alert"] for rule in ALERTS]
 RECORDED = {rule["record"] for rule in rules() if "record" in rule}
-
-
-def of_the_agent() -> set[str]:
-    """Names of the node agent's samples, with or without a value."""
-    metrics = AgentMetrics()
-    metrics.watch_instances(lambda: [("realized", 1)], lambda: 0.0)
-    families = list(text_string_to_metric_families(metrics.text().decode()))
-    return {f"{f.name}_total" if f.type == "counter" else f.name for f in families}
-
-
-def known() -> dict[str, set[str]]:
-    """Names of samples that processes expose or rules record, with their labels."""
-    names: dict[str, set[str]] = {key: set() for key in of_the_agent() | DCGM | RECORDED}
-    for owned in table.OWNED.values():
-        for series in owned:
-            endings = ("_bucket", "_count", "_sum") if series.kind is Kind.HISTOGRAM else ("",)
-            names |= {series.name + ending: set(series.labels) for ending in endings}
-    return names
 
 
 @promtool
@@ -90,14 +66,8 @@ def test_each_alert_is_tried_firing_and_quiet(name):
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
 def test_each_rule_uses_series_and_labels_that_exist(rule):
-    names, used = known(), re.findall(r"\b(?:hami[_:][\w:]+|DCGM_\w+)", rule["expr"])
-    assert used
-    assert not set(used) - names.keys()
-    labels = set().union(*(names[name] for name in used)) | SCRAPED
-    grouped = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", rule["expr"])
-    matched = re.findall(r"[{,](\w+)(?:=~|!~|!=|=)\"", rule["expr"])
-    wanted = {label.strip() for text in grouped for label in text.split(",")} | set(matched)
-    assert not wanted - labels
+    assert used(rule["expr"])
+    assert not unknown(rule["expr"], known(RECORDED))
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=NAMES)
