@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from django.conf import settings
+from django.contrib.auth import get_user
 from django.db import DatabaseError
 from django.http import HttpRequest
 
@@ -136,8 +137,10 @@ def _from_proxy(request: HttpRequest) -> Caller | None:
 def _from_session(request: HttpRequest) -> Caller | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
         return None
-    if request.user.is_authenticated:
-        return caller_of_user(request.user)
+    # Not request.user: DRF sets that to None where a view asks for no authentication.
+    user = get_user(request)
+    if user.is_authenticated:
+        return caller_of_user(user)
     kept = request.session.get(KUBERNETES_SESSION)
     if isinstance(kept, dict) and settings.KUBERNETES_LOGIN:
         return caller_of_kubernetes(

@@ -171,3 +171,11 @@ def test_a_cluster_that_is_silent_is_no_failure_of_the_person(browser: Client, c
     cluster.stop()
     assert post(browser, "/login", token="ann").status_code == 503
     assert not SignInFailure.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/api/docs/", "/api/schema/"])
+def test_the_description_of_the_api_is_there_for_people_who_signed_in(
+    browser: Client, path: str
+) -> None:
+    sign_in(browser)
+    assert browser.get(path).status_code == 200
