@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from hami_web import environment
 
 # Set where people reach the dashboard over HTTPS: cookies are then sent over nothing else.
 WEB_HTTPS = environment.flag("HAMI_WEB_HTTPS")
+# Below which path of a host the dashboard is reached, where a proxy shares the host with others.
+BASE_PATH = environment.sub_path("HAMI_BASE_PATH")
+FORCE_SCRIPT_NAME = BASE_PATH or None
+LANGUAGE_COOKIE_PATH = CSRF_COOKIE_PATH = SESSION_COOKIE_PATH = BASE_PATH or "/"
 LANGUAGE_COOKIE_SECURE = CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = WEB_HTTPS
 # What nobody in particular may do; none: everyone signs in.
 ANONYMOUS_ROLE = environment.choice("HAMI_ANONYMOUS_ROLE", ("none", "viewer"))
@@ -55,9 +61,9 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = "access:login"
-LOGIN_REDIRECT_URL = "/"
-# Names of our own: on one host all ports share their cookies.
-_COOKIE_PREFIX = "__Host-hami" if WEB_HTTPS else "hami"
+LOGIN_REDIRECT_URL = "dashboard:page"
+# Names of our own: on one host all ports share their cookies. Browsers take __Host- for / only.
+_COOKIE_PREFIX = f"{'__Secure' if BASE_PATH else '__Host'}-hami" if WEB_HTTPS else "hami"
 SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}_session"
 CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}_csrf"
 CSRF_COOKIE_HTTPONLY = True
@@ -66,7 +72,9 @@ SESSION_COOKIE_AGE = int(environment.number("HAMI_SESSION_HOURS", 12, least=0.1,
 # Set by RequestIdentity from what an allowed proxy says; no header can have this name.
 SECURE_PROXY_SSL_HEADER = ("hami.scheme", "https")
 SECURE_SSL_REDIRECT = WEB_HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [
+    f"^{re.escape(f'{BASE_PATH}/{name}'.lstrip('/'))}$" for name in ("healthz", "readyz")
+]
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if WEB_HTTPS else 0
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 from hami_web.dashboard.service import WebService
+from hami_web.dashboard.sub_path import SubPath
 
-django_application = get_asgi_application()
+django_application = SubPath(get_asgi_application(), settings.BASE_PATH)
 
 from hami_web.history.vitals import VitalsWatch  # noqa: E402  # models need the application
 

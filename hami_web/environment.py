@@ -7,6 +7,7 @@ reference of settings and ``manage.py configuration`` are made from that.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -125,6 +126,16 @@ def address(name: str, default: str) -> str:
     _remember(name, default, allowed)
     given = _read(name) or default
     if not given.startswith(("http://", "https://")):
+        raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {allowed}")
+    return given
+
+
+def sub_path(name: str) -> str:
+    """A path of an address without the slash at its end, as ``/tools/gpus``; empty for the root."""
+    allowed = "empty, or /NAME/… of letters, digits, - . _ ~"
+    _remember(name, "", allowed)
+    given = _read(name).rstrip("/")
+    if given and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", given):
         raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {allowed}")
     return given
 

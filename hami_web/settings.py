@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from hami_web import environment
 from hami_web.access_settings import *  # noqa: F403  # the part about people
+from hami_web.access_settings import BASE_PATH
 from hami_web.database import parse_database_url
 from hami_web.logs import FORMATS, role_of
 
@@ -261,6 +262,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Nodes, GPUs, reservations and their history, as the mirror has them.",
     "VERSION": "v1",
     "OAS_VERSION": "3.1.0",
+    "SERVERS": [{"url": BASE_PATH}] if BASE_PATH else [],
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
     "SERVE_INCLUDE_SCHEMA": False,

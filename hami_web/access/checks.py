@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks import Warning as CheckWarning
+from django.urls import URLPattern, URLResolver, get_resolver
 
 from hami_web.access.policy import InvalidAccessPolicy, parse_access_policy
 
@@ -39,6 +40,28 @@ def check_proxies(app_configs: Any = None, **_options: Any) -> Sequence[CheckMes
         text = "HAMI_WEB_HTTPS: TLS ends at a proxy, and none is allowed to say so"
         found.append(Error(text, hint=hint, id="hami.E012"))
     return found
+
+
+@register(Tags.urls)
+def check_base_path(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
+    """hami.E014: with a base like an address of ours, nobody knows what a path means."""
+    first = settings.BASE_PATH.partition("/")[2].partition("/")[0]
+    if not first or first not in _first_words(get_resolver().url_patterns):
+        return []
+    text = f"HAMI_BASE_PATH: {settings.BASE_PATH!r} begins like an address of the dashboard's own"
+    return [Error(text, hint="Choose another name.", id="hami.E014")]
+
+
+def _first_words(patterns: Iterable[URLPattern | URLResolver]) -> set[str]:
+    """The names that addresses begin with."""
+    words: set[str] = set()
+    for each in patterns:
+        word = str(each.pattern).partition("/")[0]
+        if word:
+            words.add(word)
+        elif isinstance(each, URLResolver):
+            words |= _first_words(each.url_patterns)
+    return words
 
 
 @register()

@@ -17,7 +17,7 @@ from django.http import (
     HttpResponseBase,
     HttpResponseRedirect,
 )
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
@@ -83,7 +83,7 @@ def next_address(request: HttpRequest) -> str:
     safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if safe else settings.LOGIN_REDIRECT_URL
+    return wanted if safe else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def _by_password(request: HttpRequest, name: str, password: str) -> HttpResponse:

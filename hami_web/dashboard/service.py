@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
-
-from django.core.handlers.asgi import ASGIHandler
+from typing import Protocol
 
 from hami_web.dashboard.installed import install_map, install_notices
 from hami_web.dashboard.live import LiveMap
 from hami_web.dashboard.reader import ClusterReader
-
-# The types of an ASGI application, whose messages are mappings by specification.
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+from hami_web.dashboard.sub_path import Application, Message, Receive, Send
 
 
 class WorkerWatch(Protocol):
@@ -32,7 +25,7 @@ class WebService:
     """An ASGI application with a lifespan around Django's."""
 
     def __init__(
-        self, application: ASGIHandler, *, kubeconfig: Path | None, worker: WorkerWatch
+        self, application: Application, *, kubeconfig: Path | None, worker: WorkerWatch
     ) -> None:
         self._application = application
         self._kubeconfig = kubeconfig

@@ -122,6 +122,7 @@ def _keep(response: HttpResponse, cookie: str, value: str) -> HttpResponse:
         cookie,
         value,
         max_age=display.COOKIE_S,
+        path=settings.SESSION_COOKIE_PATH,
         secure=settings.WEB_HTTPS,
         httponly=True,
         samesite="Lax",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from django.urls import get_script_prefix
 from rest_framework import serializers
 
 from hami_web.api.serializers.history import (
@@ -19,7 +20,7 @@ from hami_web.history.models import Alert, Decision, Drift, Reconciliation
 from hami_web.inventory.models import Node
 from hami_web.reservations.models import MigReservation
 
-ROOT = "/api/v1/"
+ROOT = "api/v1/"
 Links = dict[str, str]
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ else:
 
 
 def address(*parts: object, **query: object) -> str:
-    """An address of this API, from its root."""
-    path = ROOT + "/".join(quote(str(part), safe="") for part in parts)
+    """An address of this API, as browsers and scripts reach it on this host."""
+    path = get_script_prefix() + ROOT + "/".join(quote(str(part), safe="") for part in parts)
     return f"{path}?{urlencode(query)}" if query else path
 
 
