@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from django.urls import resolve
+from django.test import Client
+from django.urls import resolve, reverse
 from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
-from hami_web.dashboard import pages
 from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
 from hami_web.history.conditions import AlertCode
 from hami_web.history.models import Alert, Sample
 from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
 
+from .addresses import SENT_TO, page_names
 from .given import GivenMap
 from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
@@ -31,9 +32,10 @@ PATHS = {
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
     "/setup": "setup", "/settings": "settings", "/about": "about", "/pods/team/waits": "Pod",
     "/pods/team/none": "not found", "/migration": "moving in", "/migration/1": "check",
-    "/migration/converter": "converter",
+    "/migration/converter": "converter", "/login": "sign-in",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
+ARGUMENTS = {"uuid": ("cordon",), "pk": ("acknowledge", "-cancel")}
 OUTLINE = """() => ({
   spill: document.documentElement.scrollWidth - innerWidth,
   headings: document.querySelectorAll('h1').length,
@@ -103,9 +105,16 @@ def test_every_page_fits_its_width_and_has_one_heading_and_named_controls(page: 
     assert [text for text in complaints if "status of 40" not in text] == []
 
 
-def test_every_page_of_the_navigation_is_tried_here() -> None:
+def test_every_page_of_the_table_of_addresses_is_tried_here() -> None:
     tried = {resolve(path.partition("?")[0]).view_name for path in PATHS}
-    assert {name for name, _, _ in pages.NAVIGATION} <= tried
+    assert tried == {*page_names()} - {"dashboard:document"}  # which is no page but text
+
+
+def test_what_forms_send_to_cannot_be_read(client: Client) -> None:
+    for name in SENT_TO:
+        kinds = {"uuid": GPU, "pk": 1}
+        arguments = {key: kinds[key] for key in kinds if name.endswith(ARGUMENTS.get(key, "-"))}
+        assert client.get(reverse(name, kwargs=arguments)).status_code == 405, name
 
 
 def test_a_page_in_chinese_has_a_chinese_title(browser: Browser, site: str) -> None:  # noqa: F811
