@@ -132,21 +132,30 @@ document.addEventListener("visibilitychange", () => {
   else if (!source) listen();
 });
 
-// Arrow keys move between the cells of one GPU; pointing at a cell lights up its whole Pod.
+// Arrow keys move between the cells of a GPU and to the GPUs above and below.
+const beginning = (cell) => parseFloat(cell.querySelector("svg").getAttribute("x"));
+function neighbour(cell, key) {
+  const row = cell.closest("svg.memory");
+  const cells = [...row.querySelectorAll("a.cell")];
+  const sideways = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  if (sideways) return cells[cells.indexOf(cell) + sideways];
+  const rows = [...document.querySelectorAll("svg.memory")];
+  const next = rows[rows.indexOf(row) + { ArrowDown: 1, ArrowUp: -1 }[key]];
+  return next && [...next.querySelectorAll("a.cell")].findLast((other) => beginning(other) <= beginning(cell));
+}
 document.addEventListener("keydown", (event) => {
   const cell = event.target.closest?.("a.cell");
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!cell || !step) return;
-  const cells = [...cell.closest("svg.memory").querySelectorAll("a.cell")];
-  cells[cells.indexOf(cell) + step]?.focus();
+  if (!cell || event.altKey || event.ctrlKey || event.metaKey || !/^Arrow/.test(event.key)) return;
+  neighbour(cell, event.key)?.focus();
   event.preventDefault();
 });
+// Pointing at a cell lights up its whole Pod.
 for (const kind of ["pointerover", "focusin"]) {
   document.addEventListener(kind, (event) => {
     const pod = event.target.closest?.("a.cell")?.dataset.pod;
-    for (const cell of document.querySelectorAll("a.cell")) {
-      cell.classList.toggle("kin", Boolean(pod) && cell.dataset.pod === pod);
-    }
+    for (const cell of document.querySelectorAll("a.cell.kin")) cell.classList.remove("kin");
+    if (!pod) return;
+    for (const cell of document.querySelectorAll(`a.cell[data-pod="${CSS.escape(pod)}"]`)) cell.classList.add("kin");
   });
 }
 

@@ -92,8 +92,13 @@ def page(browser: Browser, site: str, request) -> Iterator[Page]:  # noqa: F811
     context.close()
 
 
-def test_every_page_fits_its_width_and_has_one_heading_and_named_controls(page: Page) -> None:
+def test_every_page_fits_its_width_keeps_to_its_origin_and_has_one_heading_and_named_controls(
+    page: Page,
+    site: str,  # noqa: F811
+) -> None:
     complaints: list[str] = []
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text))
     for path, name in PATHS.items():
@@ -103,6 +108,8 @@ def test_every_page_fits_its_width_and_has_one_heading_and_named_controls(page: 
         assert outline == {"spill": 0, "headings": 1, "unnamed": [], "doubled": []}, name
     # A page that is not found or refused is a complaint of the browser's, and no other is.
     assert [text for text in complaints if "status of 40" not in text] == []
+    assert len(asked) > 2 * len(PATHS)
+    assert [url for url in asked if not url.startswith(f"{site}/")] == []
 
 
 def test_every_page_of_the_table_of_addresses_is_tried_here() -> None:
