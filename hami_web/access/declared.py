@@ -9,6 +9,8 @@ from typing import Any, Final, TypeVar
 from hami_web.access.roles import Verb
 
 _View = TypeVar("_View", bound=Callable[..., Any])
+FRAGMENT: Final = "X-Fragment"
+"""Header by which an open page asks for its content alone: a script reads the answer."""
 _NAME: Final = "declared_access"
 
 

@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from hami_web.access.declared import Declaration, declaration_of
+from hami_web.access.declared import FRAGMENT, Declaration, declaration_of
 from hami_web.access.errors import AccessError, IdentityUnavailable, TooManyFailures
 from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.network import from_trusted_proxy
@@ -94,7 +94,7 @@ def _refusal(request: HttpRequest, declared: Declaration) -> HttpResponseBase | 
         return plain_refusal(HTTPStatus.UNAUTHORIZED, str(error))
     if caller is not None and declared.verb is not None and caller.may(declared.verb):
         return None
-    if declared.fragment:
+    if declared.fragment or FRAGMENT in request.headers:
         status = HTTPStatus.UNAUTHORIZED if caller is None else HTTPStatus.FORBIDDEN
         return plain_refusal(status, "sign in" if caller is None else "not allowed")
     if caller is None or caller.is_anonymous:

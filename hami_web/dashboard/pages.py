@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from hami_web.access.declared import FRAGMENT
 from hami_web.access.identity import caller_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
@@ -21,8 +22,6 @@ from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
 
-FRAGMENT: Final = "X-Fragment"
-"""Request header by which an open page asks for its content alone, to put it in place."""
 NAVIGATION: Final[tuple[tuple[str, Promise, Verb], ...]] = (
     ("dashboard:page", _("Map"), Verb.READ),
     ("dashboard:namespaces", _("Namespaces"), Verb.READ),

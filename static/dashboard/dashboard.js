@@ -37,7 +37,7 @@ function noteAge(value) {
 
 async function fetchText(url, headers = {}) {
   const answer = await fetch(url, { headers: { Accept: "text/html", ...headers }, cache: "no-cache" });
-  if (answer.status === 401) location.reload();  // signed out: the page itself leads to the sign-in
+  if ([401, 403].includes(answer.status)) location.reload();  // signed out or no longer allowed: the page itself says so
   if (!answer.ok && answer.status !== 503) throw new Error(`${url}: ${answer.status}`);
   if (answer.headers.get("X-Data-Age")) noteAge(Number(answer.headers.get("X-Data-Age")));
   return answer.text();
@@ -119,7 +119,9 @@ function startPolling() {
   if (poller) return;
   showLink("polling");
   if (body.dataset.refresh === "never") return;
-  poller = setInterval(() => refreshContent().catch(() => showLink("lost")), POLL_MS);
+  const poll = () => refreshContent().catch(() => showLink("lost"));
+  poller = setInterval(poll, POLL_MS);
+  poll();
 }
 
 function stopPolling() {

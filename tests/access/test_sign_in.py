@@ -31,9 +31,9 @@ def test_a_page_leads_to_the_sign_in_and_back(browser: Client) -> None:
     assert "ann" in browser.get("/").content.decode()
 
 
-@pytest.mark.parametrize("path", ["/fragments/summary", "/events"])
+@pytest.mark.parametrize("path", ["/fragments/summary", "/events", "/"])
 def test_what_scripts_fetch_is_401_and_no_redirect(browser: Client, path: str) -> None:
-    answer = browser.get(path)
+    answer = browser.get(path, headers={"X-Fragment": "content"} if path == "/" else {})
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"].startswith("Bearer")
 

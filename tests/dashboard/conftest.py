@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.test import Client
 from django.utils import translation
 
 from hami_web.dashboard import installed
+from tests.access.provider import CLIENT, SECRET, Provider
 
+from .deployed import deployed
 from .given import GivenMap
+from .proxy import certificate
 from .samples import cluster_map
 
 
@@ -41,3 +45,28 @@ def _anonymous_sees_all(settings) -> None:
 @pytest.fixture
 def client() -> Client:
     return Client(headers={"host": "localhost"})
+
+
+@pytest.fixture(scope="session")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """That of a web process below a path, which people reach over HTTPS and sign in to."""
+    folder = tmp_path_factory.mktemp("web")
+    policy = folder / "policy.yaml"
+    policy.write_text("access: {roleGroups: {viewer: ['*']}}")
+    with (
+        Provider() as provider,
+        deployed(
+            folder,
+            HAMI_OIDC_ISSUER=provider.issuer,
+            HAMI_OIDC_CLIENT_ID=CLIENT,
+            HAMI_OIDC_CLIENT_SECRET=SECRET,
+            HAMI_POLICY_FILE=str(policy),
+        ) as port,
+    ):
+        yield port
+
+
+@pytest.fixture(scope="session")
+def tls_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Key and certificate of the proxies before it."""
+    return certificate(tmp_path_factory.mktemp("tls"))

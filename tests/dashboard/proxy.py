@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 HEAD_END: Final = b"\r\n\r\n"
-TOLD: Final = (b"X-Forwarded-Proto: https", b"X-Forwarded-For: 192.0.2.7", b"Connection: close")
+TOLD: Final = (b"X-Forwarded-Proto: https", b"Connection: close")
 
 
 def certificate(folder: Path) -> Path:
@@ -48,10 +48,16 @@ def certificate(folder: Path) -> Path:
 
 
 class ReverseProxy(socketserver.ThreadingTCPServer):
-    """Passes what is below ``base`` to a port; all else of the host belongs to someone else."""
+    """Passes what is below ``base`` to a port; all else of the host belongs to someone else.
 
-    def __init__(self, target: int, base: str, file: Path, *, takes_base_away: bool) -> None:
+    All that comes is from one ``client``, by the last part of its address.
+    """
+
+    def __init__(
+        self, target: int, base: str, file: Path, *, takes_base_away: bool, client: int = 7
+    ) -> None:
         self.target, self.base, self.takes_base_away = target, base, takes_base_away
+        self.told = (*TOLD, b"X-Forwarded-For: 192.0.2.%d" % client)
         self.strays: list[str] = []
         self.open: set[socket.socket] = set()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -83,7 +89,7 @@ class ReverseProxy(socketserver.ThreadingTCPServer):
             address = f"/{address.removeprefix(self.base).lstrip('/')}"
         kept = [line for line in headers if not line.lower().startswith(b"connection:")]
         line = f"{method} {address} {version}".encode()
-        return b"\r\n".join([line, *kept, *TOLD]) + HEAD_END
+        return b"\r\n".join([line, *kept, *self.told]) + HEAD_END
 
 
 class _Connection(socketserver.BaseRequestHandler):

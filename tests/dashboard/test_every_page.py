@@ -22,7 +22,8 @@ from .given import GivenMap
 from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
-pytestmark = [*pytestmark, pytest.mark.django_db(transaction=True)]
+# Many pages each: more time than one test has on a busy machine.
+pytestmark = [*pytestmark, pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 PATHS = {
     "/": "map", "/?view=table": "table", "/?density=dense&group=model": "dense map",
     "/fragmentation": "fragmentation", "/what-if": "empty question",
@@ -35,6 +36,9 @@ PATHS = {
     "/migration/converter": "converter", "/login": "sign-in",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
+# What changes from one moment to the next, and buttons that need a script.
+COPY = re.compile(r"\s*\bCopy\b")
+PASSING = re.compile(r"\d\d:\d\d(:\d\d)?|\d+(\.\d+)?\s(s|min)\b")
 ARGUMENTS = {"uuid": ("cordon",), "pk": ("acknowledge", "-cancel")}
 OUTLINE = """() => ({
   spill: document.documentElement.scrollWidth - innerWidth,
@@ -92,8 +96,28 @@ def page(browser: Browser, site: str, request) -> Iterator[Page]:  # noqa: F811
     context.close()
 
 
-def test_every_page_fits_its_width_keeps_to_its_origin_and_has_one_heading_and_named_controls(
+@pytest.fixture
+def plain(browser: Browser, site: str, page: Page, request) -> Iterator[Page | None]:  # noqa: F811
+    """A browser without scripts beside the first of the others, the one that reads English."""
+    if request.node.callspec.params["page"] != WAYS[0]:
+        yield None
+        return
+    context = browser.new_context(
+        base_url=site, locale="en", java_script_enabled=False, viewport=page.viewport_size
+    )
+    yield context.new_page()
+    context.close()
+
+
+def told(page: Page) -> str:
+    """What a page tells, apart from what passes."""
+    text = COPY.sub("", " ".join(page.locator("main").inner_text().split()))
+    return PASSING.sub("#", text)
+
+
+def test_every_page_fits_keeps_to_its_origin_names_its_controls_and_tells_all_without_scripts(
     page: Page,
+    plain: Page | None,
     site: str,  # noqa: F811
 ) -> None:
     complaints: list[str] = []
@@ -106,6 +130,9 @@ def test_every_page_fits_its_width_keeps_to_its_origin_and_has_one_heading_and_n
         assert response is not None
         outline = page.evaluate(OUTLINE)
         assert outline == {"spill": 0, "headings": 1, "unnamed": [], "doubled": []}, name
+        if plain:
+            plain.goto(path)
+            assert told(plain) == told(page), name
     # A page that is not found or refused is a complaint of the browser's, and no other is.
     assert [text for text in complaints if "status of 40" not in text] == []
     assert len(asked) > 2 * len(PATHS)

@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect
 
-from tests.access.provider import Provider
-
-from .behind_proxy import BASE, PASSWORD, deployed
-from .proxy import ReverseProxy, certificate
+from .deployed import BASE, PASSWORD
+from .proxy import ReverseProxy
 from .test_browser import browser, pytestmark  # noqa: F401  # fixture and conditions
 
+pytestmark = [*pytestmark, pytest.mark.timeout(240)]  # the first starts two processes
 LEADS = """() => [...document.querySelectorAll(
   'a[href], form, link[href], script[src], img[src], [data-events], [formaction]')].map(e =>
   new URL(e.getAttribute('href') ?? e.getAttribute('action') ?? e.getAttribute('src') ??
   e.getAttribute('formaction') ?? e.dataset.events ?? '', location.href).href)"""
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """That of a web process below a path."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    with Provider() as provider, deployed(tmp_path_factory.mktemp("web"), port, provider.issuer):
-        yield port
-
-
 @pytest.fixture(params=[False, True], ids=["keeps", "takes away"])
-def proxy(request, port: int, tmp_path: Path) -> Iterator[ReverseProxy]:
+def proxy(request, port: int, tls_file: Path) -> Iterator[ReverseProxy]:
     """One that keeps the path, and one that takes it away before it passes a request on."""
-    file = certificate(tmp_path)
-    with ReverseProxy(port, BASE, file, takes_base_away=request.param) as proxy:
+    with ReverseProxy(port, BASE, tls_file, takes_base_away=request.param) as proxy:
         yield proxy
 
 
+@pytest.fixture(scope="module")
+def session(browser: Browser, port: int, tls_file: Path) -> StorageState:  # noqa: F811
+    """Cookies of an admin who signed in by the form; they hold for every port of the host."""
+    with ReverseProxy(port, BASE, tls_file, takes_base_away=True) as proxy:
+        context = opened(browser, proxy)
+        page = context.new_page()
+        page.goto(f"{BASE}/alerts")
+        page.get_by_label("Name").fill("admin")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        page.wait_for_url(f"**{BASE}/alerts")
+        state = context.storage_state()
+        context.close()
+    return state
+
+
+def opened(
+    browser: Browser,  # noqa: F811
+    proxy: ReverseProxy,
+    state: StorageState | None = None,
+) -> BrowserContext:
+    return browser.new_context(
+        base_url=f"https://localhost:{proxy.port}", locale="en", ignore_https_errors=True,
+        storage_state=state,
+    )  # fmt: skip
+
+
 @pytest.fixture
-def context(browser: Browser, proxy: ReverseProxy) -> Iterator[BrowserContext]:  # noqa: F811
-    context = browser.new_context(
-        base_url=f"https://localhost:{proxy.port}", locale="en", ignore_https_errors=True
-    )
+def context(
+    browser: Browser,  # noqa: F811
+    proxy: ReverseProxy,
+    session: StorageState,
+) -> Iterator[BrowserContext]:
+    context = opened(browser, proxy, session)
     yield context
     context.close()
 
@@ -56,16 +72,11 @@ def page(context: BrowserContext) -> Page:
     return page
 
 
-def sign_in(page: Page) -> None:
-    page.goto(f"{BASE}/alerts")
-    page.get_by_label("Name").fill("admin")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    page.wait_for_url(f"**{BASE}/alerts")
+taking_away = pytest.mark.parametrize("proxy", [True], ids=["takes away"], indirect=True)
 
 
+@taking_away
 def test_every_address_of_every_page_stays_below_the_path(page: Page, proxy: ReverseProxy) -> None:
-    sign_in(page)
     origin = f"https://localhost:{proxy.port}"
     waiting, seen, broken = [f"{origin}{BASE}/"], set[str](), []
     page.on("response", lambda answer: answer.status >= 400 and broken.append(answer.url))
@@ -96,7 +107,6 @@ def is_page(path: str) -> bool:
 def test_the_map_is_live_and_forms_lead_back_below_the_path(
     page: Page, context: BrowserContext, proxy: ReverseProxy
 ) -> None:
-    sign_in(page)
     page.goto(f"{BASE}/")
     expect(page.locator("#link")).to_have_text("live")
     page.get_by_role("button", name="简体中文").click()
@@ -110,12 +120,11 @@ def test_the_map_is_live_and_forms_lead_back_below_the_path(
         "__Secure-hami_session", "__Secure-hami_csrf", "django_language", "hami_display",
     }  # fmt: skip
     assert all(each["secure"] and each["path"] == BASE for each in cookies.values())
-    page.locator("header form.who button").click()
-    page.wait_for_url(f"**{BASE}/login")
     assert proxy.strays == []
 
 
 def test_a_provider_sends_people_back_below_the_path(page: Page, proxy: ReverseProxy) -> None:
+    page.context.clear_cookies()
     page.goto(f"{BASE}/drift")
     with page.expect_request("**/authorize?*") as asked:
         page.get_by_role("link", name="Sign in with your organisation's account").click()
@@ -128,7 +137,6 @@ def test_a_provider_sends_people_back_below_the_path(page: Page, proxy: ReverseP
 def test_addresses_in_answers_of_the_api_are_those_of_the_proxy(
     page: Page, proxy: ReverseProxy
 ) -> None:
-    sign_in(page)
     api = f"https://localhost:{proxy.port}{BASE}/api/v1"
     answer = page.request.get(f"{api}/alerts?limit=1").json()
     assert answer["next"].startswith(f"{api}/alerts?")
@@ -139,8 +147,8 @@ def test_addresses_in_answers_of_the_api_are_those_of_the_proxy(
     assert schema.json()["servers"] == [{"url": BASE}]
 
 
+@taking_away
 def test_a_form_of_another_site_is_refused_behind_tls(page: Page, proxy: ReverseProxy) -> None:
-    sign_in(page)
     address = f"https://localhost:{proxy.port}{BASE}/settings/display"
     page.goto(f"{BASE}/settings")
     token = page.locator("form[action$='/settings/display'] [name=csrfmiddlewaretoken]")
