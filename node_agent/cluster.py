@@ -21,6 +21,7 @@ from kubernetes import config as kubernetes_config
 from hami_web.core.errors import InvalidField
 from node_agent import decoding
 from node_agent.errors import ClusterConflict, ClusterError, ClusterMalformed, ClusterNotFound
+from node_agent.latest import Latest
 from node_agent.pods import ObservedNode, ObservedPod, PodList
 
 logger = logging.getLogger(__name__)
@@ -62,9 +63,14 @@ class Cluster:
         self._pool = api.rest_client.pool_manager
         self._node = node
         self._timeout = timeout_seconds
+        self.latest_node = Latest(self._read_node)
+        self.latest_pods = Latest(lambda: self._list(f"spec.nodeName={node}"))
 
     def node(self) -> ObservedNode:
         """This agent's node. Raises :class:`ClusterNotFound` when there is none of this name."""
+        return self.latest_node.read()
+
+    def _read_node(self) -> ObservedNode:
         path = f"/api/v1/nodes/{quote(self._node, safe='')}"
         return _decoded(decoding.node, self._json("GET", path))
 
@@ -91,7 +97,7 @@ class Cluster:
 
     def pods(self) -> PodList:
         """All Pods of the node, every page of them. Raises :class:`ClusterError` otherwise."""
-        return self._list(f"spec.nodeName={self._node}")
+        return self.latest_pods.read()
 
     def pending_pods(self) -> tuple[ObservedPod, ...]:
         """The node's Pods of phase Pending."""

@@ -42,9 +42,10 @@ def node(document: object) -> ObservedNode:
     metadata = _object(root, "metadata", "Node")
     status = _optional_object(root, "status", "Node")
     resources = {
-        name
+        name: str(quantity)
         for part in ("capacity", "allocatable")
-        for name in _optional_object(status, part, "Node.status")
+        for name, quantity in _optional_object(status, part, "Node.status").items()
+        if str(quantity) != "0"
     }
     return ObservedNode(
         name=_text(metadata, "name", "Node.metadata"),
@@ -52,7 +53,7 @@ def node(document: object) -> ObservedNode:
         resource_version=_text(metadata, "resourceVersion", "Node.metadata"),
         annotations=_texts(metadata, "annotations", "Node.metadata"),
         labels=_texts(metadata, "labels", "Node.metadata"),
-        resources=frozenset(resources),
+        resources=resources,
     )
 
 

@@ -42,6 +42,18 @@ class CapabilityMismatch(AgentError):
     code = "mig.allocate.capability"
 
 
+class OtherOwner(AgentError):
+    """Something else may change the MIG layout, so nothing is made or destroyed beside it."""
+
+    code = "mig.other-owner"
+
+
+class OwnerUnknown(AgentError):
+    """Whether something else may change the MIG layout cannot be seen now."""
+
+    code = "mig.owner-unknown"
+
+
 class PlacementTaken(AgentError):
     """Another instance lies on the reserved memory slices."""
 

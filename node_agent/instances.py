@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent.discovery import is_excluded
@@ -21,6 +22,8 @@ from node_agent.errors import (
     DeliveryFailure,
     InstanceBusy,
     InstanceUnverified,
+    OtherOwner,
+    OwnerUnknown,
     PlacementTaken,
 )
 from node_agent.journal import Journal
@@ -38,6 +41,10 @@ from node_agent.planning import identity_of
 from node_agent.teardown import destroy_live, destroy_record, find_instance
 
 logger = logging.getLogger(__name__)
+
+
+_STANDS: Final = (InstanceBusy, InstanceUnverified, OtherOwner, OwnerUnknown, DeliveryFailure)
+"""Refusals of ours for which an instance that is to be destroyed stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class InstanceManager:
                 destroy_record(self._driver, current)
                 self._observer.took("destroy", time.monotonic() - started)
                 self._observer.gone(current)
-            except (DriverError, InstanceBusy, InstanceUnverified, DeliveryFailure) as error:
+            except (DriverError, *_STANDS) as error:
                 self._mark_reclaiming(current, str(error))
                 raise
             self._journal.remove(record.owner)
@@ -216,7 +223,7 @@ class InstanceManager:
             live = self._driver.create_gpu_instance(
                 claim.spec.gpu_uuid, profile.profile_id, claim.spec.placement
             )
-        except DriverError:
+        except (DriverError, OtherOwner, OwnerUnknown):
             # Nothing of ours exists. Should an instance lie there now, somebody else made it
             # between the listing and the call, and it is not ours to take back.
             self._journal.remove(intent.owner)

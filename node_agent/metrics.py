@@ -105,6 +105,12 @@ class AgentMetrics:
             registry=self.registry,
         )
 
+        self.other_owner = Gauge(
+            "hami_agent_other_owner",
+            "1 while something else may change the MIG layout of the node's GPUs",
+            registry=self.registry,
+        )
+
     def show_gpus(self, offered: int, problems: Iterable[GpuProblem]) -> None:
         """How many GPUs are offered, and why the others are not; earlier causes are forgotten."""
         codes = CodeCounts(problem.code for problem in problems)

@@ -14,6 +14,7 @@ from typing import Final
 from hami_web.core import annotations as keys
 from hami_web.core import mig_owner
 from hami_web.core.errors import InvalidField
+from hami_web.core.mig_owner import Sign
 from hami_web.core.reservation import RuntimeIdentity, decode_allocations
 from node_agent.nvml.ports import LiveInstance
 from node_agent.ownership import Claim, InstanceRecord, InstanceSpec, Owner, RecordState
@@ -178,6 +179,20 @@ def whole_gpus(
         if not own and any(limits.get(resource, "0") != "0" for limits in pod.limits):
             return frozenset(named), f"Pod {pod.key} asks for {resource} and names no GPU"
     return frozenset(named), ""
+
+
+def layout_owner(node: ObservedNode, pods: Iterable[ObservedPod]) -> Sign | None:
+    """Sign that something else may change the MIG layout of this node's GPUs."""
+    return mig_owner.sign_on_node(node.labels) or program_sign(pods)
+
+
+def program_sign(pods: Iterable[ObservedPod]) -> Sign | None:
+    """The first Pod that is not over and whose program may change the MIG layout."""
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        sign = None if pod.over else mig_owner.sign_of_program(pod.key, pod.labels)
+        if sign is not None:
+            return sign
+    return None
 
 
 def other_owner(node: ObservedNode, pods: Iterable[ObservedPod]) -> str:

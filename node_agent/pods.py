@@ -63,14 +63,14 @@ class ObservedPod:
 
 @dataclass(frozen=True, slots=True)
 class ObservedNode:
-    """The node: annotations, labels, and the names of the resources it offers."""
+    """The node: annotations, labels, and the resources it offers, without those of zero."""
 
     name: str
     uid: str
     resource_version: str
     annotations: Mapping[str, str]
     labels: Mapping[str, str]
-    resources: frozenset[str]
+    resources: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Watches the node's Pods, to wake the reclaimer in the moment one ends; it decides nothing."""
+"""Watches the node's Pods, to wake the reclaimer in the moment that matters; it decides nothing.
+
+That is when a Pod ends, and when one of a program that may change the MIG layout comes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hami_web.core.errors import InvalidField
+from hami_web.core.mig_owner import sign_of_program
 from node_agent.cluster import Cluster, Stream
 from node_agent.decoding import PodEvent, pod_event
 from node_agent.errors import ClusterError
@@ -64,9 +68,13 @@ class PodWatch:
             event = pod_event(line)
             if event.kind == "ERROR":
                 return
-            if _is_end(event):
+            if _matters(event):
                 self._ended()
 
 
-def _is_end(event: PodEvent) -> bool:
-    return event.pod is not None and (event.kind == "DELETED" or event.pod.over)
+def _matters(event: PodEvent) -> bool:
+    pod = event.pod
+    if pod is None:
+        return False
+    came = event.kind == "ADDED" and sign_of_program(pod.key, pod.labels) is not None
+    return came or event.kind == "DELETED" or pod.over

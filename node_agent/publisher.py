@@ -14,12 +14,13 @@ from node_agent.cluster import Cluster
 from node_agent.condition import STOPPED, NodeCondition, Verdict, verdict_on
 from node_agent.drift import Drift
 from node_agent.errors import ClusterError
+from node_agent.guard import PODS_FRESH_SECONDS
 from node_agent.instances import InstanceManager
 from node_agent.inventory import Discovered, GpuProblem, Inventory
 from node_agent.metrics import AgentMetrics
 from node_agent.nvml.ports import DriverError, DriverUnavailable, LiveInstance, MigDriver
 from node_agent.ownership import InstanceRecord, RecordState
-from node_agent.planning import foreign_instances, other_owner
+from node_agent.planning import foreign_instances, layout_owner, other_owner, program_sign
 from node_agent.podevents import PodEvents, PodReference, Reason
 from node_agent.pods import ObservedNode, ObservedPod
 from node_agent.recovery import CODES
@@ -36,7 +37,6 @@ class Sight:
     """What one NVML session lets see. ``ailment`` says what is wrong with a GPU, or "".
 
     ``unexplained`` are instances of Pods whose annotations do not tell of them.
-    ``pods`` are those of the node as they were listed last.
     """
 
     driver: MigDriver
@@ -44,7 +44,6 @@ class Sight:
     drift: Drift
     ailment: Callable[[str], str]
     unexplained: Unexplained
-    pods: Callable[[], tuple[ObservedPod, ...]]
 
 
 class Publisher:
@@ -87,15 +86,28 @@ class Publisher:
         self._metrics.show_blocked(blocked)
         self._offer(reading.discovered)
         registration = encode_registration(reading.discovered.capability)
-        node = self._write(
-            {
-                keys.NODE_REGISTER: registration,
-                keys.NODE_MIG_BLOCKED: encode_blocked(blocked),
-                keys.NODE_MIG_VERIFIED: "true" if unexplained.is_strict else None,
-            }
-        )
-        shown = self._condition.show(self._verdict(reading.discovered, node, sight.pods()))
-        return node is not None and shown
+        wanted: dict[str, str | None] = {
+            keys.NODE_REGISTER: registration,
+            keys.NODE_MIG_BLOCKED: encode_blocked(blocked),
+            keys.NODE_MIG_VERIFIED: "true" if unexplained.is_strict else None,
+        }
+        pods = self._pods()
+        if pods is not None:
+            program = program_sign(pods)
+            wanted[keys.NODE_MIG_OWNER] = None if program is None else program.text
+        node = self._write(wanted)
+        if node is None or pods is None:
+            self._condition.show(verdict_on(reading.discovered))
+            return False
+        return self._condition.show(self._verdict(reading.discovered, node, pods))
+
+    def _pods(self) -> tuple[ObservedPod, ...] | None:
+        """The node's Pods, or None: then what was said of other owners stays."""
+        try:
+            return self._cluster.latest_pods.within(PODS_FRESH_SECONDS).pods
+        except ClusterError as error:
+            logger.warning("other owners cannot be looked for: %s", error)
+            return None
 
     def _without_drift(self, reading: Reading, drift: Drift) -> Reading:
         """Close GPUs on which another program destroyed instances, and tell their Pods."""
@@ -121,16 +133,19 @@ class Publisher:
 
     @staticmethod
     def _verdict(
-        discovered: Discovered, node: ObservedNode | None, pods: tuple[ObservedPod, ...]
+        discovered: Discovered, node: ObservedNode, pods: tuple[ObservedPod, ...]
     ) -> Verdict:
         """The node's condition; another owner of the layout is named where nothing worse is."""
         verdict = verdict_on(discovered)
-        other = other_owner(node, pods) if node is not None else ""
+        other = other_owner(node, pods)
         if not other:
             return verdict
-        message = f"{verdict.message}; another owner of the MIG layout shows: {other}"
-        reason = "OtherOwner" if verdict.status == "True" else verdict.reason
-        return Verdict(verdict.status, reason, message)
+        sign = layout_owner(node, pods)
+        told = f"another owner of the MIG layout shows: {other}" if sign is None else str(sign)
+        message = f"{verdict.message}; {told}"
+        if verdict.status != "True":
+            return Verdict(verdict.status, verdict.reason, message)
+        return Verdict("True" if sign is None else "False", "OtherOwner", message)
 
     def shortcoming(self, *, written: bool) -> str:
         """What keeps the node from taking work after a pass, or an empty text."""

@@ -83,11 +83,6 @@ class Reclaimer:
         self._retries: dict[Owner, _Retry] = {}
         self._busy: set[str] = set()
         self._missed: set[str] = set()
-        self._pods: tuple[ObservedPod, ...] = ()
-
-    def pods(self) -> tuple[ObservedPod, ...]:
-        """The node's Pods as the latest pass saw them; nothing may be destroyed by it."""
-        return self._pods
 
     def wake(self) -> None:
         """Ask for a pass now; safe from any thread."""
@@ -118,7 +113,7 @@ class Reclaimer:
         """One pass. Raises :class:`ClusterError` when the Pods cannot be read completely."""
         records = self._instances.records()
         node = self._cluster.node()
-        pods = self._pods = self._cluster.pods().pods
+        pods = self._cluster.pods().pods
         self._hooks.listed(records, pods)
         claims = node_claims(pods)
         for doubt in claims.doubts:

@@ -16,7 +16,7 @@ from hami_web.core.reservation import RuntimeIdentity
 from node_agent.adoption import AdoptionReport
 from node_agent.cluster import Cluster
 from node_agent.delivery import Delivery
-from node_agent.errors import AgentError
+from node_agent.errors import AgentError, OtherOwner, OwnerUnknown
 from node_agent.instances import InstanceManager
 from node_agent.locks import Deadline
 from node_agent.nvml.ports import DriverError
@@ -33,7 +33,10 @@ _SECONDS: Final = 20.0
 
 
 class Restoration:
-    """One pass at the start of a session; one failure stops no other."""
+    """One pass at the start of a session; one failure stops no other.
+
+    What another owner of the layout forbids is for a later pass, see :attr:`waiting`.
+    """
 
     def __init__(
         self,
@@ -48,10 +51,13 @@ class Restoration:
         self._trust = trust
         self._delivery = delivery
         self._events = events
+        self.waiting = False
+        """True after a pass in which something was not made anew for another owner's sake."""
 
     def run(self, report: AdoptionReport, earlier: Mapping[Owner, InstanceRecord]) -> None:
         """Make anew what ``earlier`` records show to have existed and Pods still count on."""
         pods = {pod.uid: pod for pod in report.pods.pods}
+        self.waiting = False
         current = {record.owner: record for record in self._instances.records()}
         for decision in report.decisions:
             claim = decision.claim
@@ -73,6 +79,7 @@ class Restoration:
             if made.identity != claim.identity:
                 self._write(pod, claim.owner, made.identity)
         except (AgentError, DriverError) as error:
+            self.waiting |= isinstance(error, OtherOwner | OwnerUnknown)
             logger.warning("%s of Pod %s is not made anew: %s", claim.spec, pod.key, error)
             note = f"{claim.spec} did not outlive a reboot and is not made anew: {error}"
             self._events.tell(reference, Reason.INSTANCE_LOST, note)

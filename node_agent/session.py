@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from hami_web.core.mig_owner import Sign
 from node_agent.adoption import Adoption
 from node_agent.ailments import Ailments
 from node_agent.allocation import Allocator, Checks
@@ -23,6 +24,7 @@ from node_agent.deviceplugin.server import DevicePluginService
 from node_agent.drift import Drift
 from node_agent.errors import AgentError
 from node_agent.eventwatch import EventWatch
+from node_agent.guard import Guard, GuardedDriver
 from node_agent.hardware import current_load
 from node_agent.holders import holders
 from node_agent.idle import IdleGpus
@@ -36,6 +38,7 @@ from node_agent.observer import Observer
 from node_agent.ownership import InstanceRecord, RecordState
 from node_agent.planning import foreign_instances, missing_records
 from node_agent.podevents import PodEvents
+from node_agent.pods import ObservedPod
 from node_agent.podwatch import PodWatch
 from node_agent.preparation import Preparation, Rules
 from node_agent.publisher import Publisher, Sight
@@ -86,7 +89,9 @@ class Session:
     def __init__(self, parts: Parts, driver: MigDriver) -> None:
         config = parts.config
         self._parts = parts
-        self._driver = driver
+        self._changed = threading.Event()
+        self._guard = Guard(parts.cluster, self._owner_changed)
+        self._driver = driver = GuardedDriver(driver, self._guard)
         self._journal = Journal(config.state_dir, current_load(config.simulated_nvml))
         self._delivery = Delivery(
             config.delivery,
@@ -107,7 +112,6 @@ class Session:
             observer=_Witness(self._delivery, parts.metrics),
             excluded=config.excluded_gpus,
         )
-        self._changed = threading.Event()
         trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
         self._unexplained = Unexplained(trust, self._changed.set)
         self._ailments = Ailments(
@@ -118,7 +122,7 @@ class Session:
             parts.cluster,
             self._instances,
             parts.metrics,
-            hooks=Hooks(self._changed.set, self._unexplained.look, lambda: self._allocator.serving),
+            hooks=Hooks(self._changed.set, self._listed, lambda: self._allocator.serving),
             events=parts.events,
         )
         self._sight = Sight(
@@ -127,7 +131,6 @@ class Session:
             Drift(driver, self._instances, locks),
             self._ailments.of,
             self._unexplained,
-            self._reclaimer.pods,
         )
         self._allocator = Allocator(
             parts.cluster,
@@ -235,6 +238,15 @@ class Session:
                 if written
                 else min(_RETRY_MOST_SECONDS, config.discovery_seconds)
             )
+
+    def _listed(self, records: Sequence[InstanceRecord], pods: Sequence[ObservedPod]) -> None:
+        """What a reclaim pass has read also tells of altered Pods and of other owners."""
+        self._unexplained.look(records, pods)
+        self._guard.look()
+
+    def _owner_changed(self, sign: Sign | None) -> None:
+        self._parts.metrics.other_owner.set(sign is not None)
+        self._changed.set()
 
     def _oldest_reclaim(self) -> float:
         """Seconds since the oldest refused destroy was asked for."""

@@ -48,19 +48,22 @@ class TakeOver:
         return report
 
     def late(self) -> None:
-        """A GPU that could not be read at the start may carry instances of Pods that run."""
-        if self._adoption.complete:
+        """A GPU that could not be read at the start may carry instances of Pods that run.
+
+        And what could not be made anew beside another owner may be free to be made now.
+        """
+        if self._adoption.complete and not self._restoration.waiting:
             return
         try:
             self._complete(self._adoption.run())
         except DriverUnavailable:
             raise
         except (AgentError, DriverError) as error:
-            logger.warning("instances of GPUs that were unreadable wait: %s", error)
+            logger.warning("what was left at the start waits: %s", error)
 
     def _complete(self, report: AdoptionReport) -> None:
         hardware = report.hardware
         self._restoration.run(report, self._journal.earlier())
-        if hardware.complete:
+        if hardware.complete and not self._restoration.waiting:
             self._journal.forget_earlier()
         self._delivery.rebuild(self._instances.records, hardware.live, complete=hardware.complete)

@@ -10,6 +10,8 @@ NODE_MIG_BLOCKED: Final = "hami.io/node-mig-blocked"
 NODE_MIG_VERIFIED: Final = "hami.io/node-mig-verified"
 """``true`` where the agent takes signed reservations only, and publishes as blocked what is live
 without one."""
+NODE_MIG_OWNER: Final = "hami.io/node-mig-owner"
+"""Which Pod of the node, in words, may change the MIG layout beside the agent; absent for none."""
 
 # on Pods, written by the scheduler with the Binding
 POD_NODE: Final = "hami.io/vgpu-node"

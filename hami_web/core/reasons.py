@@ -28,6 +28,7 @@ class Reason(StrEnum):
     NODE_UNREGISTERED = "node unregistered"
     NODE_STALE = "NodeCapabilityStale"
     NODE_DOUBT = "NodeReservationMalformed"
+    NODE_OTHER_OWNER = "NodeOtherMigOwner"
 
 
 def summarize(reasons: list[Reason], gpus: int) -> str:

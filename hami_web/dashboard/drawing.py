@@ -23,6 +23,7 @@ NODE_NOTES: Final = {
     Reason.NODE_STALE: "stale",
     Reason.NODE_UNREGISTERED: "unregistered",
     Reason.NODE_DOUBT: "doubt",
+    Reason.NODE_OTHER_OWNER: "other-owner",
 }
 GPU_NOTES: Final = {
     Reason.NOT_HEALTHY: "unhealthy",

@@ -43,6 +43,10 @@ NOTE_WORDS: Final[dict[str, Promise]] = {
     "unschedulable": _("the node is cordoned (unschedulable)"),
     "unregistered": _("the node publishes no GPU capability"),
     "doubt": _("it is not known what is taken here: takes no new work"),
+    "other-owner": _(
+        "something else may change the MIG layout here: nothing is placed, made or destroyed until "
+        "it is stopped by its controller and its sign is taken away"
+    ),
     "unavailable": _("something cannot be read here; you may not see the details"),
 }
 
@@ -67,6 +71,10 @@ REASON_WORDS: Final[dict[str, Promise]] = {
     Reason.NODE_UNREGISTERED: _("the node publishes no GPU capability"),
     Reason.NODE_STALE: _("the node is not ready or its agent is silent"),
     Reason.NODE_DOUBT: _("it is not known what is taken on the node"),
+    Reason.NODE_OTHER_OWNER: _(
+        "something else may change the MIG layout of the node's GPUs: it must be stopped by its "
+        "controller, and its sign on the node taken away"
+    ),
 }
 
 

@@ -112,10 +112,18 @@ def _of_nodes(now: datetime) -> Iterator[Condition]:
     for node in stale:
         text = "the node is not ready or its agent is silent"
         yield Condition(AlertCode.AGENT_STALE, node.name, text)
-    shared = Node.objects.filter(LIVE, ~Q(other_owner=""), gpus__mode=MODE_MIG, gpus__gone_at=None)
+    signed = ~Q(other_owner="") | Q(closed=Reason.NODE_OTHER_OWNER)
+    shared = Node.objects.filter(LIVE, signed, gpus__mode=MODE_MIG, gpus__gone_at=None)
     for node in shared.distinct():
-        text = f"GPUs that are managed here are cut by something else too: {node.other_owner}"
+        text = f"GPUs that are managed here are cut by something else too: {_sign(node)}"
+        if node.closed == Reason.NODE_OTHER_OWNER:
+            text += "; nothing is placed, made or destroyed there until it is gone"
         yield Condition(AlertCode.OTHER_OWNER, node.name, text)
+
+
+def _sign(node: Node) -> str:
+    """What tells of the other owner; its published capability does so among the doubts."""
+    return node.other_owner or next(map(str, node.doubts), "")
 
 
 def _subject(row: MigReservation) -> str:

@@ -71,6 +71,10 @@ REASONS: Final = {
     Reason.NODE_UNREGISTERED: noted("the node publishes no GPU capability"),
     Reason.NODE_STALE: noted("the node is not ready or its agent is silent"),
     Reason.NODE_DOUBT: noted("it is not known what is taken on the node"),
+    Reason.NODE_OTHER_OWNER: noted(
+        "something else may change the MIG layout of the node's GPUs: it must be stopped by its "
+        "controller, and its sign on the node taken away"
+    ),
 }
 OUTCOMES: Final = {
     "held": noted("has a place"),

@@ -20,6 +20,7 @@ _BEYOND_EVICTION: Final = frozenset(
         Reason.NODE_UNREGISTERED,
         Reason.NODE_STALE,
         Reason.NODE_DOUBT,
+        Reason.NODE_OTHER_OWNER,
     }
 )
 """Reasons that stay when every Pod is evicted from the node."""

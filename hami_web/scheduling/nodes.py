@@ -12,6 +12,7 @@ from hami_web.core.blocked import BlockedInterval, decode_blocked
 from hami_web.core.capability import GpuCapability
 from hami_web.core.cordon import decode_cordon
 from hami_web.core.errors import InvalidField, InvalidRequest, MalformedContract
+from hami_web.core.mig_owner import LEGACY_CAPABILITY, Sign, sign_on_node
 from hami_web.core.quantity import parse_whole
 from hami_web.core.reasons import Reason
 from hami_web.core.registration import decode_registration, refuse_node
@@ -24,7 +25,10 @@ from hami_web.scheduling.records import Claim, GpuRecord, NodeRecord, joined, oc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedNode:
-    """A node's own facts, decoded once per change; ``texts`` are what they were decoded from."""
+    """A node's own facts, decoded once per change; ``texts`` are what they were decoded from.
+
+    ``other_owner`` is the sign that something else may change the MIG layout.
+    """
 
     name: str
     texts: tuple[object, ...]
@@ -35,6 +39,7 @@ class PublishedNode:
     closed: Reason | None
     doubts: tuple[str, ...]
     unschedulable: bool
+    other_owner: Sign | None = None
     agent_alive: bool | None = None
 
 
@@ -45,12 +50,18 @@ def source_of(node: NodeView) -> tuple[object, ...]:
         _digest(annotations.get(keys.NODE_REGISTER, "")),
         _digest(annotations.get(keys.NODE_MIG_BLOCKED, "")),
         annotations.get(keys.NODE_DEVICE_CORDON),
+        _sign_on(node),
         node.is_ready,
         node.spec.unschedulable,
         (node.status.allocatable or {}).get(keys.RESOURCE_COUNT)
         if node.status.allocatable is not None
         else "",
     )
+
+
+def _sign_on(node: NodeView) -> Sign | None:
+    told = node.annotations.get(keys.NODE_MIG_OWNER, "")
+    return sign_on_node(node.metadata.labels or {}, told)
 
 
 def _digest(text: str) -> bytes:
@@ -92,6 +103,7 @@ def read_node(node: NodeView, tables: TableStore) -> PublishedNode:
         closed,
         tuple(doubts),
         node.spec.unschedulable,
+        _other_owner(node, gpus) if gpus or refused else None,
     )
 
 
@@ -118,9 +130,12 @@ def build_record(published: PublishedNode, pods: Iterable[PodRecord], version: i
     closed = published.closed
     if closed is None and published.agent_alive is False:
         closed = Reason.NODE_STALE
+    owner = [] if published.other_owner is None else [str(published.other_owner)]
+    if closed is None and owner:
+        closed = Reason.NODE_OTHER_OWNER
     if closed is None and doubts:
         closed = Reason.NODE_DOUBT
-    return _record(published, gpus, (*published.doubts, *doubts), closed, version)
+    return _record(published, gpus, (*owner, *published.doubts, *doubts), closed, version)
 
 
 def exchange(
@@ -224,6 +239,13 @@ def _record(
         gpus if len(opened) == len(gpus) else opened,
         published.unschedulable,
     )
+
+
+def _other_owner(
+    node: NodeView, gpus: tuple[tuple[GpuCapability, ProfileTable], ...]
+) -> Sign | None:
+    legacy = any(gpu.extra.get("migtemplate") for gpu, _ in gpus)
+    return _sign_on(node) or (LEGACY_CAPABILITY if legacy else None)
 
 
 def _liveness(node: NodeView) -> Reason | None:

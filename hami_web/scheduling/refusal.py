@@ -186,7 +186,7 @@ class Refused:
 def refuse(record: NodeRecord, selection: Selection) -> NodeRefusal:
     """Explain a node on which the request has no plan."""
     if record.closed is not None:
-        return NodeRefusal(record.name, str(record.closed), record.closed, {})
+        return NodeRefusal(record.name, _closed_text(record, record.closed), record.closed, {})
     reasons: dict[str, Reason] = {uuid: Reason.CAPABILITY_INVALID for uuid, _ in record.refused}
     for gpu in record.gpus:
         reason = gpu.refusal or selection.explain(gpu)
@@ -201,6 +201,12 @@ def refuse(record: NodeRecord, selection: Selection) -> NodeRefusal:
         short = f"{found}/{total} {Reason.INSUFFICIENT_DEVICES}"
         text = ", ".join(sorted([*filter(None, [text]), short]))
     return NodeRefusal(record.name, text, None, reasons, found, wanted)
+
+
+def _closed_text(record: NodeRecord, closed: Reason) -> str:
+    """The code; of another owner also its sign and how to take it away, which only people can."""
+    told = closed is Reason.NODE_OTHER_OWNER and record.doubts
+    return f"{closed}: {record.doubts[0]}" if told else str(closed)
 
 
 def housing_of(node: str, gpu: GpuRecord) -> Housing:

@@ -23,7 +23,8 @@ from hami_web.scheduling.records import GpuRecord, NodeRecord
 
 def sign_of_other_owner(node: NodeView) -> str:
     """The sign that something else than this product cuts the node's GPUs, or an empty text."""
-    return other_owner(node.metadata.labels or {}, node.status.allocatable or ())
+    told = node.annotations.get(keys.NODE_MIG_OWNER, "")
+    return other_owner(node.metadata.labels or {}, node.status.allocatable or {}, told)
 
 
 def observe_node(record: NodeRecord, owner: str = "") -> ObservedNode | None:

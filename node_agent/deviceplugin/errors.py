@@ -14,6 +14,8 @@ _STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
     errors.ReservationMismatch: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ReservationUntrusted: grpc.StatusCode.PERMISSION_DENIED,
     errors.CapabilityMismatch: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.OtherOwner: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.OwnerUnknown: grpc.StatusCode.UNAVAILABLE,
     errors.PlacementTaken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.InstanceUnverified: grpc.StatusCode.INTERNAL,
     errors.InstanceBusy: grpc.StatusCode.UNAVAILABLE,

@@ -241,7 +241,7 @@ def test_each_reservation_gets_the_verdict_its_facts_allow() -> None:
 
 
 def node(labels: dict[str, str], *resources: str) -> ObservedNode:
-    return ObservedNode("n1", "uid", "1", {}, labels, frozenset(resources))
+    return ObservedNode("n1", "uid", "1", {}, labels, dict.fromkeys(resources, "1"))
 
 
 def test_signs_of_another_owner_are_named() -> None:

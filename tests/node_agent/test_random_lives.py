@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hami_web.core.placement import Placement
 from hami_web.core.reservation import RuntimeIdentity
 from tests.node_agent.agents import Agents, open_zygote
-from tests.node_agent.lab import Lab, open_lab, wait_until
+from tests.node_agent.lab import NODE, Lab, open_lab, wait_until
 
 SHAPES = [("1g.5gb", start, 1) for start in range(7)]
 SHAPES += [("2g.10gb", start, 2) for start in (0, 2, 4)] + [("3g.20gb", 0, 4), ("3g.20gb", 4, 4)]
@@ -142,6 +142,27 @@ class OneNode(RuleBasedStateMachine):
         self.lab.hardware.destroy_instance(0, identity.gpu_instance_id)
         self.broken[name] = self.running.pop(name)
         assert placement not in self.there
+
+    @rule(shape=st.sampled_from(SHAPES), ends=st.booleans(), data=st.data())
+    def another_owner_shows(self, shape: Shape, ends: bool, data: st.DataObject) -> None:
+        """While its sign stands nothing is made, and nothing that ends is destroyed."""
+        self.sign("all-disabled")
+        before = self.lab.placements()
+        name, device, _ = self.reserve(shape)
+        with pytest.raises(grpc.RpcError):
+            self.lab.kubelet.allocate(device)
+        self.lab.set_status(name, "Failed")
+        if ends and self.running:
+            ended = data.draw(st.sampled_from(sorted(self.running)))
+            self.end(ended, "delete")
+            wait_until(lambda: self.lab.events(ended, "MigReclaimBlocked"), "it stays")
+        assert self.lab.placements() == before
+        self.sign(None)
+        self.settle()
+
+    def sign(self, value: str | None) -> None:
+        labels = {"metadata": {"labels": {"nvidia.com/mig.config": value}}}
+        self.lab.client.patch(f"/api/v1/nodes/{NODE}", labels)
 
     @rule(xid=st.sampled_from(XIDS), data=st.data())
     def report_an_error(self, xid: int, data: st.DataObject) -> None:

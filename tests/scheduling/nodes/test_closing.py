@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from hami_web.core import annotations as keys
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.reasons import Reason
+from hami_web.scheduling.decisions import refused_everywhere
 from hami_web.scheduling.state import ClusterState, Held
 from tests.scheduling.state.cluster import a100s, bound, node, pod, request_of
 
@@ -31,6 +33,48 @@ def test_a_dead_agents_node_takes_no_new_work_and_keeps_its_reservations(state):
     state.set_agent("n1", alive=False)
     assert choose(state, "next").reasons == {"n1": "NodeCapabilityStale"}
     assert len(list(state.snapshot().claims())) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "told", "sign"),
+    [
+        ({"nvidia.com/mig.config": "all-disabled"}, "", "nvidia.com/mig.config=all-disabled"),
+        ({"nvidia.com/mig.config.state": "rebooting"}, "", "nvidia.com/mig.config.state=rebooting"),
+        (
+            {"nvidia.com/gpu.deploy.dcgm": "paused-for-mig-change"},
+            "",
+            "nvidia.com/gpu.deploy.dcgm=paused-for-mig-change",
+        ),
+        ({}, "Pod ops/m (MIG Manager)", "Pod ops/m (MIG Manager)"),
+    ],
+)
+def test_beside_another_owner_nothing_new_is_placed_and_what_is_reserved_stays(
+    state, labels, told, sign
+):
+    answer = choose(state)
+    state.set_pod(bound(pod("job", 4000), answer.hold))
+    shared = node("n1", a100s("n1", 1), labels=labels)
+    shared.metadata.annotations[keys.NODE_MIG_OWNER] = told
+    state.set_node(shared)
+    refused = choose(state, "next")
+    (text,) = refused.reasons.values()
+    assert text.startswith("NodeOtherMigOwner: something else may change the MIG layout: ")
+    assert sign in text
+    assert "by its controller" in text or "let MIG Manager finish" in text
+    assert refused_everywhere(refused.details).unresolvable == {"n1": text}
+    assert len(list(state.snapshot().claims())) == 1
+    state.set_node(node("n1", a100s("n1", 1), labels={"nvidia.com/mig.config.state": "success"}))
+    assert isinstance(choose(state, "next"), Held)
+    assert len(list(state.snapshot().claims())) == 2
+
+
+def test_a_capability_of_templates_is_of_another_owner(state):
+    legacy = replace(*a100s("n1", 1), extra={"migtemplate": [{"name": "1g.5gb"}]})
+    state.set_node(node("n1", [legacy]))
+    (text,) = choose(state).reasons.values()
+    assert "migtemplate" in text
+    state.set_agent("n1", alive=False)
+    assert choose(state).reasons == {"n1": "NodeCapabilityStale"}
 
 
 def test_a_hold_on_a_node_that_closed_is_not_repeated(state):

@@ -36,6 +36,7 @@ def node(
     ready: bool = True,
     register: str | None = None,
     allocatable: dict[str, str | int] | None = None,
+    labels: dict[str, str] | None = None,
 ) -> NodeView:
     gpus = (a100_40gb(f"GPU-{name}-0"),) if gpus is None else gpus
     text = encode_registration(NodeCapability(tuple(gpus))) if register is None else register
@@ -45,7 +46,7 @@ def node(
     if cordon:
         annotations[keys.NODE_DEVICE_CORDON] = cordon
     return NodeView(
-        ObjectMeta(name=name, annotations=annotations),
+        ObjectMeta(name=name, annotations=annotations, labels=labels),
         NodeSpec(),
         NodeStatus(allocatable, [NodeCondition("Ready", "True" if ready else "False")]),
     )

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from hami_web.cluster.views import PodView
+from hami_web.cluster.views import NodeView, PodView
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.reservation import Reservation
 from hami_web.scheduling.records import ClusterSnapshot
@@ -66,6 +66,11 @@ class Machine(RuleBasedStateMachine):
         self.binding: set[str] = set()
         self.renewed: dict[str, float] = {}
         self.bound: dict[str, Hold] = {}
+        self.owned: set[str] = set()
+
+    def view(self, name: str) -> NodeView:
+        labels = {"nvidia.com/mig.config": "all-disabled"} if name in self.owned else {}
+        return node(name, a100s(name, 2), labels=labels)
 
     @rule(size=st.sampled_from(SIZES), count=st.integers(1, 3))
     def filter_new(self, size: int, count: int) -> None:
@@ -81,12 +86,16 @@ class Machine(RuleBasedStateMachine):
 
     def filter_again(self, uid: str) -> None:
         view = self.pods[uid]
+        before = None if uid in self.binding else self.held.get(uid)
+        if before is not None and before.node in self.owned:
+            self.forget(uid)  # decided anew, elsewhere
         answer = self.state.filter(view, request_of(view), NODES)
         if uid in self.bound:
             assert isinstance(answer, Held)
             assert answer.hold.reservations == self.bound[uid].reservations
         elif isinstance(answer, Held):
             assert uid not in self.held or answer.hold == self.held[uid]
+            assert uid in self.binding or answer.hold.node not in self.owned
             self.held[uid] = answer.hold
             self.renewed[uid] = self.now
         else:
@@ -144,12 +153,18 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def lists_arrive_again(self) -> None:
         self.state.replace_pods(list(self.pods.values()), listed_at=self.now)
-        self.state.replace_nodes([node(name, a100s(name, 2)) for name in NODES])
+        self.state.replace_nodes([self.view(name) for name in NODES])
 
     @rule(name=st.sampled_from(NODES))
     def node_goes_and_comes(self, name: str) -> None:
         self.state.remove_node(name)
-        self.state.set_node(node(name, a100s(name, 2)))
+        self.state.set_node(self.view(name))
+
+    @rule(name=st.sampled_from(NODES))
+    def another_owner_comes_or_goes(self, name: str) -> None:
+        """What is taken on the node stays taken; see also ``filter_again``."""
+        self.owned ^= {name}
+        self.state.set_node(self.view(name))
 
     @invariant()
     def occupancy_is_what_was_granted(self) -> None:
