@@ -3,26 +3,32 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 AGENT  := .venv-agent
+# Others' releases are exactly the locked ones; the project itself is built with what is among them. Bytecode is
+# made where it is first needed: most modules of the largest packages never are.
+LOCKED := --quiet --disable-pip-version-check --no-compile --require-hashes
+OWN    := --quiet --disable-pip-version-check --no-deps --no-build-isolation
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench docs manifests proto messages clean
+.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench lock audit docs manifests proto messages clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 install: $(VENV)/.installed ## Make .venv with everything that development needs
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml .ci/locks/development.txt
 	.ci/system-packages run
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[development]'
+	$(BIN)/pip install $(LOCKED) --requirement .ci/locks/development.txt
+	$(BIN)/pip install $(OWN) --editable .
 	$(BIN)/python .ci/helm $(VENV)
 	touch $@
 
-$(AGENT)/.installed: pyproject.toml
+$(AGENT)/.installed: pyproject.toml .ci/locks/agent.txt
 	.ci/system-packages run
 	$(PYTHON) -m venv $(AGENT)
-	$(AGENT)/bin/pip install --quiet --disable-pip-version-check --editable '.[node-agent,agent-test]'
+	$(AGENT)/bin/pip install $(LOCKED) --requirement .ci/locks/agent.txt
+	$(AGENT)/bin/pip install $(OWN) --editable .
 	touch $@
 
 demo: install ## A simulated cluster with its dashboard on http://127.0.0.1:8000/, until Ctrl-C
@@ -66,8 +72,15 @@ bench: install ## Placement quality, filter speed, Allocate, bursts, the mirror 
 manifests: install ## Make the manifests in deploy/ from the chart
 	$(BIN)/python -m tests.deploy.manifests
 
-docs: install ## Make the tables of settings in the documents from the code
+lock: ## Resolve the dependencies in pyproject.toml anew; `.ci/lock --upgrade` takes the newest
+	.ci/lock
+
+audit: install ## Hold the locks against published advisories
+	$(BIN)/python .ci/audit
+
+docs: install ## Make the tables of settings and licences in the documents from the code
 	$(BIN)/python -m tests.architecture.settings_reference
+	$(BIN)/python -m tests.architecture.licences
 
 proto: install ## Regenerate the code of the kubelet device-plugin API
 	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. node_agent/deviceplugin/v1beta1.proto

@@ -7,15 +7,16 @@ ARG PYTHON
 # A tag names another image tomorrow.
 RUN case "$PYTHON" in *@sha256:*) ;; *) echo "PYTHON: '$PYTHON' is not allowed; allowed: NAME:TAG@sha256:DIGEST" >&2; exit 1 ;; esac
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY hami_web hami_web
 COPY node_agent node_agent
 COPY templates templates
 COPY static static
-COPY deploy/images/assemble deploy/images/assemble
-RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir cyclonedx-bom
-RUN /tools/bin/pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
-RUN CYCLONEDX=/tools/bin/cyclonedx-py deploy/images/assemble node-agent /opt/hami /wheels/*.whl
+COPY deploy/images/assemble deploy/images/contents deploy/images/
+COPY deploy/images/locks deploy/images/locks
+RUN python3 -m venv /tools && /tools/bin/pip install --quiet --no-cache-dir --require-hashes -r deploy/images/locks/build.txt
+RUN /tools/bin/pip wheel --quiet --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
+RUN TOOLS=/tools/bin deploy/images/assemble node-agent /opt/hami /wheels/*.whl
 
 FROM ${PYTHON}
 LABEL org.opencontainers.image.title="hami-web node-agent" \

@@ -13,20 +13,24 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import distribution
 from pathlib import Path
 from urllib.error import HTTPError
 
+import cyclonedx.schema
+import jsonschema_rs
 import pytest
 
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
 from node_agent.nvml.simulated.lookups import GpuSpec
 from node_agent.nvml.simulated.node import SimulatedNode
+from tests.architecture.licences import shipped
 from tests.cluster.processes import free_port
 from tests.deploy.chart import ROOT
 
 IMAGES = ROOT / "deploy" / "images"
 ROLES = ("control-plane", "node-agent")
-CYCLONEDX = Path(sys.executable).parent / "cyclonedx-py"
+TOOLS = Path(sys.executable).parent
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +47,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trees(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both trees; what they depend on is this environment's, behind what they hold themselves."""
-    if not CYCLONEDX.exists():
+    if not (TOOLS / "cyclonedx-py").exists():
         pytest.skip("needs cyclonedx-bom")
     found = {}
+    empty = tmp_path_factory.mktemp("locks") / "empty.txt"
+    empty.touch()
     for role in ROLES:
         prefix = tmp_path_factory.mktemp("images") / role
-        environ = os.environ | {"CYCLONEDX": str(CYCLONEDX)}
-        subprocess.run(
-            [IMAGES / "assemble", role, prefix, wheel, "--no-deps"],
-            check=True,
-            env=environ,
-            timeout=120,
-        )
+        environ = os.environ | {"TOOLS": str(TOOLS), "LOCK": str(empty)}
+        command = [IMAGES / "assemble", role, prefix, wheel]
+        subprocess.run(command, check=True, env=environ, timeout=120)
         (packages,) = prefix.glob("lib/python3*/site-packages")
         (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
         found[role] = prefix
@@ -190,6 +192,42 @@ def test_the_list_of_contents_names_the_product(trees: dict[str, Path]) -> None:
         document = json.loads((tree / "sbom.json").read_text())
         assert document["bomFormat"] == "CycloneDX"
         assert "hami-web" in {part["name"] for part in document["components"]}
+
+
+def cyclonedx_schema(version: str) -> jsonschema_rs.Validator:
+    """The published schema of a version of CycloneDX, with those that it refers to."""
+    folder = Path(str(cyclonedx.schema.__file__)).parent / "_res"
+    schemas = {path.name: json.loads(path.read_text()) for path in folder.glob("*.schema.json")}
+    named = [(f"http://cyclonedx.org/schema/{name}", schema) for name, schema in schemas.items()]
+    wanted = schemas[f"bom-{version}.SNAPSHOT.schema.json"]
+    return jsonschema_rs.validator_for(wanted, registry=jsonschema_rs.Registry(named))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_list_of_contents_names_each_distribution_of_the_lock(
+    role: str, tmp_path: Path
+) -> None:
+    # What is installed is known by its metadata alone; this environment has that of each release.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "tree"], check=True)
+    (packages,) = tmp_path.glob("tree/lib/python3*/site-packages")
+    for name in shipped(role):
+        folder = Path(str(distribution(name)._path))  # type: ignore[attr-defined]
+        (packages / folder.name).symlink_to(folder)
+    sbom = tmp_path / "sbom.json"
+    listing = [TOOLS / "cyclonedx-py", "environment", "--no-validate", "--output-file", sbom]
+    tree = tmp_path / "tree" / "bin" / "python"
+    subprocess.run([*listing, tree], check=True, capture_output=True)
+    compare = [sys.executable, IMAGES / "contents", sbom, IMAGES / "locks" / f"{role}.txt"]
+    subprocess.run(compare, check=True)
+    document = json.loads(sbom.read_text())
+    cyclonedx_schema(document["specVersion"]).validate(document)
+    dropped = document["components"].pop()["name"]
+    document["components"].append({"type": "library", "name": "stranger", "version": "1"})
+    sbom.write_text(json.dumps(document))
+    done = subprocess.run(compare, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"{dropped} is missing" in done.stderr
+    assert "stranger 1" in done.stderr
 
 
 def test_assemble_says_what_is_allowed(tmp_path: Path) -> None:
