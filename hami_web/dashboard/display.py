@@ -15,7 +15,7 @@ COOKIE: Final = "hami_display"
 COOKIE_S: Final = 365 * 24 * 3600
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "theme": ("auto", "light", "dark"),
-    "density": ("comfortable", "compact", "dense"),
+    "density": ("auto", "comfortable", "compact", "dense"),
     "times": ("utc", "local"),
     "motion": ("auto", "reduced"),
 }
@@ -24,10 +24,11 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """``auto`` follows the browser's own setting; ``local`` is the browser's time zone."""
+    """``auto`` follows the browser's own setting, for density the number of GPUs; ``local`` is the
+    browser's time zone."""
 
     theme: str = "auto"
-    density: str = "comfortable"
+    density: str = "auto"
     times: str = "utc"
     motion: str = "auto"
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from urllib.parse import quote
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -33,7 +35,7 @@ from hami_web.dashboard.spent import SHOWN_DAYS, spent
 def page(request: HttpRequest, uuid: str) -> HttpResponse:
     """One GPU by UUID; 404 where the cluster does not have it, 503 before it is known.
 
-    ``at`` shows it as it was.
+    A short name leads to the UUID; ``at`` shows it as it was.
     """
     current, now = seen_map(request), timezone.now()
     try:
@@ -44,7 +46,9 @@ def page(request: HttpRequest, uuid: str) -> HttpResponse:
         return refused(request, error, current)
     if at is not None:
         return gpu_at(request, uuid, at)
-    row = current.rows.get(uuid) if current else None
+    row = current.find_gpu(uuid) if current else None
+    if row and row.uuid != uuid:
+        return redirect(request.get_full_path().replace(quote(uuid), quote(row.uuid), 1))
     record = current.gpu_record(row) if current and row else None
     if current is None or row is None or record is None:
         return missing(request, f"GPU {uuid}", current)

@@ -21,6 +21,7 @@ WORDS: Final[dict[str, Promise]] = {
     "name": _("Name"),
     "free": _("Most free memory slices"),
     "fragmentation": _("Most fragmented"),
+    "auto": _("by number of GPUs"),
     "comfortable": _("comfortable"),
     "compact": _("compact"),
     "dense": _("dense"),
@@ -47,10 +48,8 @@ class Control:
 
 def controls(query: MapQuery, shown: ClusterMap | None) -> list[Control]:
     """Every parameter beside search and view, with what the cluster has to choose from."""
-    rows = shown.rows.values() if shown else ()
-    models = sorted({row.model for row in rows} | {query.model} - {""})
-    pods = (pod for row in rows for cell in row.cells for pod in cell.pod.split(", ") if pod)
-    namespaces = sorted({pod.partition("/")[0] for pod in pods} | {query.namespace} - {""})
+    models = sorted((shown.models if shown else frozenset()) | {query.model} - {""})
+    namespaces = sorted((shown.namespaces if shown else frozenset()) | {query.namespace} - {""})
     states = [(str(state), state_word(state)) for state in CellState]
     every = ("", gettext("all"))
     return [

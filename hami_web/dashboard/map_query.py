@@ -15,7 +15,9 @@ from hami_web.dashboard.room import gpu_heat
 VIEWS: Final = ("map", "table")
 GROUPS: Final = ("node", "model")
 SORTS: Final = ("name", "free", "fragmentation")
-DENSITIES: Final = ("comfortable", "compact", "dense")
+AUTO: Final = "auto"
+"""Dense where there are many GPUs."""
+DENSITIES: Final = (AUTO, "comfortable", "compact", "dense")
 STATES: Final = tuple(str(state) for state in CellState)
 TEXT_MAX: Final = 200
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -93,13 +95,11 @@ def parse_query(parameters: Mapping[str, str]) -> MapQuery:
 
 def select(shown: ClusterMap, query: MapQuery) -> list[NodeBlock]:
     """The nodes, or with ``group=model`` the models, with the rows that the query leaves."""
-    matches = _condition(query)
-    blocks = [
-        replace(block, rows=tuple(row for row in block.rows if matches(row)))
-        for block in shown.nodes
-    ]
+    blocks = list(shown.nodes)
     if query.filters:
-        blocks = [block for block in blocks if block.rows]
+        matches = _condition(query)
+        left = (replace(block, rows=tuple(filter(matches, block.rows))) for block in blocks)
+        blocks = [block for block in left if block.rows]
     if query.group == "model":
         blocks = _by_model(blocks)
     return _sorted(shown, blocks, query.sort)

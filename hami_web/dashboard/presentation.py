@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,20 +9,20 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from hami_web.dashboard import slice_map
+from hami_web.dashboard.brief_rows import ABOVE, BriefRows
 from hami_web.dashboard.cells import Cell, CellState, GpuRow
-from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
-from hami_web.dashboard.map_query import MapQuery, select
+from hami_web.dashboard.cluster_map import SHORT_NAME, ClusterMap, NodeBlock
+from hami_web.dashboard.map_query import AUTO, MapQuery, select
 from hami_web.dashboard.wording import (
     STATE_MEANINGS,
-    TIMES,
     describe_fits,
+    describe_rows,
     mebibytes,
     memory_slices,
     note_words,
     state_word,
 )
 
-_SHORT_UUID = 12
 _RARE = (CellState.HELD, CellState.UNAVAILABLE)
 
 
@@ -100,7 +99,7 @@ class GpuView:
     def short_uuid(self) -> str:
         """Enough to tell GPUs apart; the whole UUID is in the tip."""
         uuid = self.row.uuid
-        return uuid if len(uuid) <= _SHORT_UUID else f"{uuid[:_SHORT_UUID]}…"
+        return uuid if len(uuid) <= SHORT_NAME else f"{uuid[:SHORT_NAME]}…"
 
     @property
     def memory(self) -> str:
@@ -142,9 +141,7 @@ class NodeView:
     @property
     def description(self) -> str:
         """How many GPUs of each model the node has, or of each node where models are groups."""
-        by_model = self.group == "model"
-        models = Counter(row.node if by_model else row.model for row in self.block.rows)
-        return " · ".join(f"{count} {TIMES} {model}" for model, count in models.items())
+        return describe_rows(self.block.rows, by_node=self.group == "model")
 
     @cached_property
     def gpus(self) -> list[GpuView]:
@@ -216,8 +213,16 @@ class MapView:
     @cached_property
     def nodes(self) -> list[NodeView]:
         """Those that the query leaves, in its order."""
-        blocks = select(self.source, self.query)
-        return [NodeView(block, self.query.group, self.at) for block in blocks]
+        return [NodeView(block, self.query.group, self.at) for block in self._blocks]
+
+    @property
+    def brief_nodes(self) -> SafeString:
+        """The same nodes with brief rows."""
+        return BriefRows(self.source).render(self._blocks, by_model=self.query.group == "model")
+
+    @cached_property
+    def _blocks(self) -> list[NodeBlock]:
+        return select(self.source, self.query)
 
     @property
     def node_count(self) -> int:
@@ -226,7 +231,24 @@ class MapView:
     @property
     def shown_gpus(self) -> int:
         """GPUs that the query leaves."""
-        return sum(len(node.block.rows) for node in self.nodes)
+        return sum(len(block.rows) for block in self._blocks)
+
+    @property
+    def is_large(self) -> bool:
+        """So many GPUs that it matters what each of them costs."""
+        return self.shown_gpus > ABOVE
+
+    @property
+    def density(self) -> str:
+        """As asked for, or by the number of GPUs that the query leaves."""
+        if self.query.density != AUTO:
+            return self.query.density
+        return "dense" if self.is_large else "comfortable"
+
+    @property
+    def is_brief(self) -> bool:
+        """Rows without what a dense map hides; the past has no whole rows to put in their place."""
+        return self.is_large and self.density == "dense" and not self.at
 
     @property
     def totals(self) -> list[StateTotal]:

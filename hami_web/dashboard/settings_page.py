@@ -29,6 +29,7 @@ WORDS: Final[dict[tuple[str, str], Promise]] = {
     ("theme", "auto"): _("as the system has it"),
     ("theme", "light"): _("light"),
     ("theme", "dark"): _("dark"),
+    ("density", "auto"): _("by number of GPUs"),
     ("density", "comfortable"): _("comfortable"),
     ("density", "compact"): _("compact"),
     ("density", "dense"): _("dense"),

@@ -57,14 +57,15 @@ def render_row(row: GpuRow, base: str = "?view=table", *, anchored: bool = False
     cells = "".join(render_cell(cell, row, base, anchored=anchored) for cell in row.cells)
     return mark_safe(  # noqa: S308 - escaped piece by piece
         f'<svg class="memory" width="100%" height="{ROW_HEIGHT}" role="group" '
-        f'aria-label="{escape(name)}">{_grid(row.grid)}{cells}{_axis(row.grid)}</svg>'
+        f'aria-label="{escape(name)}"><g aria-hidden="true">'
+        f"{render_grid(row.grid, CELL_HEIGHT)}</g>{cells}{_axis(row.grid)}</svg>"
     )
 
 
 def render_cell(
     cell: Cell, row: GpuRow, base: str = "?view=table", *, anchored: bool = False
 ) -> str:
-    """One cell: a link to its line of the table, with a tip that says everything."""
+    """One cell: a link to its line of the table; its title, which says all, is name and tip."""
     start, width = share(cell.placement.start, row.grid), share(cell.placement.size, row.grid)
     tip = escape(describe_cell(cell))
     fill = (
@@ -73,11 +74,11 @@ def render_cell(
         else ""
     )
     identity = f' id="{escape(slice_anchor(cell, row))}"' if anchored else ""
+    pod = f' data-pod="{escape(cell.pod)}"' if cell.pod else ""
     return (
         f'<a{identity} class="cell {cell.state} {_width_class(cell)}" '
-        f'href="{escape(base)}#{escape(anchor(cell, row))}" '
-        f'aria-label="{tip}" data-pod="{escape(cell.pod)}">'
-        f'<svg x="{start}" width="{width}" height="{CELL_HEIGHT}"><title>{tip}</title>'
+        f'href="{escape(base)}#{escape(anchor(cell, row))}"{pod}><title>{tip}</title>'
+        f'<svg x="{start}" width="{width}" height="{CELL_HEIGHT}">'
         f'<rect class="body ground" width="100%" height="{CELL_HEIGHT}"/>{fill}{_texts(cell)}'
         f"</svg></a>"
     )
@@ -114,13 +115,13 @@ def _texts(cell: Cell) -> str:
     )
 
 
-def _grid(size: int) -> str:
-    lines = "".join(
+def render_grid(size: int, height: int) -> str:
+    """The empty memory slices of a GPU, which lie under its cells."""
+    return "".join(
         f'<rect class="memory-slice" x="{share(position, size)}" width="{share(1, size)}" '
-        f'height="{CELL_HEIGHT}"/>'
+        f'height="{height}"/>'
         for position in range(size)
     )
-    return f'<g aria-hidden="true">{lines}</g>'
 
 
 def _axis(size: int) -> str:

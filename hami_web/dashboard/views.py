@@ -66,7 +66,7 @@ def summary(request: HttpRequest) -> HttpResponse:
 def gpu(request: HttpRequest, uuid: str) -> HttpResponse:
     """One GPU's row; 404 when the cluster does not have it (any more)."""
     current = seen_map(request)
-    row = current.rows.get(uuid) if current else None
+    row = current.find_gpu(uuid) if current else None
     if row is None:
         raise Http404(f"no GPU {uuid}")
     response = render(request, "dashboard/gpu.html", {"gpu": GpuView(row)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from django.utils.functional import Promise
@@ -9,7 +11,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from hami_web.core.reasons import Reason
-from hami_web.dashboard.cells import Cell, CellState, Fit
+from hami_web.dashboard.cells import Cell, CellState, Fit, GpuRow
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
@@ -150,6 +152,12 @@ def describe_cell(cell: Cell) -> str:
     if cell.pod:
         parts.append(gettext("Pod %(pod)s") % {"pod": cell.pod})
     return ", ".join(part for part in [*parts, cell.detail] if part)
+
+
+def describe_rows(rows: Iterable[GpuRow], *, by_node: bool = False) -> str:
+    """How many GPUs there are of each model, or of each node."""
+    counted = Counter(row.node if by_node else row.model for row in rows)
+    return " · ".join(f"{count} {TIMES} {name}" for name, count in counted.items())
 
 
 def describe_fits(fits: tuple[Fit, ...]) -> str:

@@ -49,25 +49,55 @@ function elementOf(html) {
   return template.content.firstElementChild;
 }
 
-// The focused cell keeps the focus when its row is drawn anew.
-function keepingFocus(change) {
-  const focused = document.activeElement?.closest?.("a.cell, summary, .table")?.getAttribute("href");
+// The focused cell or GPU keeps the focus when it is drawn anew, and what is lit stays so.
+function redraw(change) {
+  const focused = document.activeElement?.closest?.("a.cell, .gpu a")?.getAttribute("href");
   change();
-  if (focused) document.querySelector(`a.cell[href="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) document.querySelector(`.gpu a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  const pod = lit;
+  lit = "";
+  light(pod);
+}
+
+// A row of a large map has a short name: the beginning of the UUID.
+function rowOf(uuid) {
+  return document.getElementById(`gpu-${uuid}`) ?? document.getElementById(`gpu-${uuid.slice(0, 12)}`);
+}
+
+function fetchGpu(name) {
+  return fetchText(body.dataset.gpu.replace(/_$/, encodeURIComponent(name)));
+}
+
+// Puts a whole row in the place of a brief one, once, and returns it.
+const wholeRows = new WeakMap();
+function complete(row) {
+  if (!wholeRows.has(row)) wholeRows.set(row, putWhole(row));
+  wholeRows.get(row).catch(() => wholeRows.delete(row));
+  return wholeRows.get(row);
+}
+async function putWhole(row) {
+  const fresh = elementOf(await fetchGpu(row.id.slice("gpu-".length)));
+  if (!row.isConnected) return null;
+  const focused = row.contains(document.activeElement);
+  redraw(() => row.replaceWith(fresh));
+  if (focused) fresh.querySelector("a").focus({ preventScroll: true });
+  return fresh;
 }
 
 async function refreshContent() {
   const html = await fetchText(location.href, { "X-Fragment": "content" });
-  keepingFocus(() => { document.getElementById("content").innerHTML = html; });
+  redraw(() => { document.getElementById("content").innerHTML = html; });
   offerCopying();
   tellTimes();
 }
 
 async function refreshGpu(uuid, html) {
-  const current = document.getElementById(`gpu-${uuid}`);
+  const current = rowOf(uuid);
   if (!current) return refreshContent();
-  const fresh = elementOf(html ?? await fetchText(body.dataset.gpu.replace("_", encodeURIComponent(uuid))));
-  keepingFocus(() => current.replaceWith(fresh));
+  const fresh = elementOf(html ?? await fetchGpu(uuid));
+  const focused = current.classList.contains("brief") && current.contains(document.activeElement);
+  redraw(() => current.replaceWith(fresh));
+  if (focused) fresh.querySelector("a").focus({ preventScroll: true });
   fresh.classList.add("changed");
 }
 
@@ -136,28 +166,45 @@ document.addEventListener("visibilitychange", () => {
 
 // Arrow keys move between the cells of a GPU and to the GPUs above and below.
 const beginning = (cell) => parseFloat(cell.querySelector("svg").getAttribute("x"));
-function neighbour(cell, key) {
+async function neighbour(cell, key) {
   const row = cell.closest("svg.memory");
   const cells = [...row.querySelectorAll("a.cell")];
   const sideways = { ArrowRight: 1, ArrowLeft: -1 }[key];
   if (sideways) return cells[cells.indexOf(cell) + sideways];
   const rows = [...document.querySelectorAll("svg.memory")];
   const next = rows[rows.indexOf(row) + { ArrowDown: 1, ArrowUp: -1 }[key]];
-  return next && [...next.querySelectorAll("a.cell")].findLast((other) => beginning(other) <= beginning(cell));
+  const brief = next?.closest(".gpu.brief");
+  const there = brief ? await complete(brief) : next;
+  return there && [...there.querySelectorAll("a.cell")].findLast((other) => beginning(other) <= beginning(cell));
 }
-document.addEventListener("keydown", (event) => {
+document.addEventListener("keydown", async (event) => {
   const cell = event.target.closest?.("a.cell");
   if (!cell || event.altKey || event.ctrlKey || event.metaKey || !/^Arrow/.test(event.key)) return;
-  neighbour(cell, event.key)?.focus();
   event.preventDefault();
+  (await neighbour(cell, event.key))?.focus();
 });
-// Pointing at a cell lights up its whole Pod.
+// Pointing at a cell lights up its whole Pod; a brief row is completed as soon as someone stays there.
+const DWELL_MS = 60;
+let lit = "";
+let dwelling = null;
+let dwellTimer = null;
+function light(pod) {
+  if (pod === lit) return;
+  lit = pod;
+  for (const cell of document.querySelectorAll(".cell.kin")) cell.classList.remove("kin");
+  if (!pod) return;
+  for (const cell of document.querySelectorAll(`.cell[data-pod="${CSS.escape(pod)}"]`)) cell.classList.add("kin");
+}
+function dwell(row) {
+  if (row === dwelling) return;
+  dwelling = row;
+  clearTimeout(dwellTimer);
+  if (row) dwellTimer = setTimeout(() => complete(row).catch(() => { dwelling = null; }), DWELL_MS);
+}
 for (const kind of ["pointerover", "focusin"]) {
   document.addEventListener(kind, (event) => {
-    const pod = event.target.closest?.("a.cell")?.dataset.pod;
-    for (const cell of document.querySelectorAll("a.cell.kin")) cell.classList.remove("kin");
-    if (!pod) return;
-    for (const cell of document.querySelectorAll(`a.cell[data-pod="${CSS.escape(pod)}"]`)) cell.classList.add("kin");
+    light(event.target.closest?.(".cell")?.dataset.pod ?? "");
+    dwell(event.target.closest?.(".gpu.brief") ?? null);
   });
 }
 
@@ -174,9 +221,11 @@ function tellTimes() {
 tellTimes();
 
 // A link to memory slices, as #gpu-UUID-4:4, leads to their cell on every page that draws them.
-function arrive() {
+async function arrive() {
   const place = decodeURIComponent(location.hash).match(/^#gpu-(.+)-(\d+):\d+$/);
   if (!place) return;
+  const row = rowOf(place[1]);
+  if (row?.classList.contains("brief")) await complete(row).catch(() => {});
   const cell = document.querySelector(`a.cell[href$="#${CSS.escape(`${place[1]}-${place[2]}`)}"]`);
   for (const other of document.querySelectorAll("a.cell.sought")) other.classList.remove("sought");
   cell?.classList.add("sought");

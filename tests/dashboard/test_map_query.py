@@ -75,7 +75,7 @@ def test_the_emptiest_gpu_comes_first_when_sorted_by_free_memory_slices() -> Non
     [
         ("sort=size", "sort", "name, free, fragmentation"),
         ("view=", "view", "map, table"),
-        ("density=tiny", "density", "comfortable, compact, dense"),
+        ("density=tiny", "density", "auto, comfortable, compact, dense"),
         ("state=gone", "state", "free"),
         ("colour=red", "colour", "one of view"),
         ("q=" + "x" * 201, "q", "at most 200 characters"),

@@ -68,10 +68,11 @@ def test_each_state_has_words_and_a_meaning() -> None:
 def test_a_cell_is_a_link_with_a_name_and_a_tip() -> None:
     svg = ET.fromstring(render_row(row("n", 0, [cell(0, 1, CellState.HELD, "1g.5gb", "a/b")])))
     links = svg.findall("./a")
-    assert [link.get("aria-label") for link in links] == [
-        link.find("./svg/title").text for link in links
+    titles = [link.find("./title").text for link in links]
+    assert titles == [
+        "1g.5gb, held, placement 0:1 (1 memory slice), Pod a/b",
+        "free, placement 1:7 (7 memory slices)",
     ]
-    assert "1g.5gb, held, placement 0:1 (1 memory slice), Pod a/b" in links[0].get("aria-label")
     assert links[0].get("href") == "?view=table#GPU-n-0-5f0c-0"
 
 

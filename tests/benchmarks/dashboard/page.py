@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,56 +23,27 @@ django.setup()
 from django.core.handlers.base import BaseHandler  # noqa: E402  # Django must be set up first
 from django.test import RequestFactory  # noqa: E402
 
-from hami_web.core.placement import Placement  # noqa: E402
-from hami_web.dashboard import installed, slice_map  # noqa: E402
-from hami_web.dashboard.cells import Cell, CellState, Fit, GpuRow, cover_grid  # noqa: E402
+from hami_web.dashboard import installed  # noqa: E402
+from hami_web.dashboard.brief_rows import BriefRows  # noqa: E402
+from hami_web.dashboard.cells import CellState, GpuRow  # noqa: E402
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock  # noqa: E402
 from hami_web.dashboard.events import change_event  # noqa: E402
 from hami_web.dashboard.fragments import drawn_parts  # noqa: E402
 from hami_web.dashboard.live import Change, differences  # noqa: E402
-from hami_web.dashboard.presentation import GpuView  # noqa: E402
 from tests.dashboard.given import GivenMap  # noqa: E402
+from tests.dashboard.large import large_map  # noqa: E402
 
-NODES: Final = 250
-GPUS_PER_NODE: Final = 8
-FITS: Final = (Fit("1g.5gb", 3), Fit("2g.10gb", 1), Fit("3g.20gb", 0), Fit("7g.40gb", 0))
+GPUS: Final = 2_000
 TIMES: Final = 7
 
 
-def cluster() -> ClusterMap:
-    """2,000 GPUs, some three instances on each, from a fixed seed."""
-    rng = random.Random(7)
-    nodes = []
-    for number in range(NODES):
-        name = f"gpu-node-{number:03d}"
-        rows = tuple(_gpu(rng, name, index) for index in range(GPUS_PER_NODE))
-        nodes.append(NodeBlock(name, rows))
-    return ClusterMap(1, tuple(nodes))
-
-
-def _gpu(rng: random.Random, node: str, index: int) -> GpuRow:
-    cells, at = [], 0
-    while at < 7:
-        size = rng.choice((1, 1, 2, 4))
-        if at + size <= 8 and rng.random() < 0.8:
-            state = rng.choice((CellState.REALIZED, CellState.REALIZED, CellState.BOUND))
-            pod = f"team-{rng.randrange(50)}/train-{rng.randrange(10**6):06d}"
-            cells.append(Cell(Placement(at, size), state, f"{size}g.{size * 5}gb", pod, "", 4864))
-        at += size
-    uuid = f"GPU-{rng.getrandbits(128):032x}"
-    shown = f"{uuid[:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:24]}-{uuid[24:]}"
-    return GpuRow(node, shown, index, "NVIDIA A100-SXM4-40GB", 40960, 8, cover_grid(cells, 8), FITS)
-
-
 def bare(shown: ClusterMap) -> str:
-    """The pictures and words as strings."""
+    """The pictures and words of the same rows as strings."""
+    rows = BriefRows(shown)
     parts = []
     for node in shown.nodes:
         parts.append(f"<section><h2>{node.name}</h2>")
-        for row in node.rows:
-            view = GpuView(row)
-            parts.append(f"<article><h3>GPU {row.index}</h3><p>{row.model}</p><p>{view.memory}</p>")
-            parts.append(f"{slice_map.render_row(row)}<p>{view.fits}</p></article>")
+        parts.extend(rows.row(row) for row in node.rows)
         parts.append("</section>")
     return "".join(parts)
 
@@ -105,7 +75,7 @@ def change(shown: ClusterMap) -> tuple[ClusterMap, GpuRow]:
 
 def main() -> None:
     """Print what was measured."""
-    shown = cluster()
+    shown = large_map(GPUS)
     live = GivenMap()
     live.show(shown)
     installed.install_map(live)
