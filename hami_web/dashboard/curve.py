@@ -20,6 +20,8 @@ class Curve:
     """A picture, and in numbers what it says: shares 0 … 1. ``count`` is how many samples."""
 
     picture: SafeString
+    since: datetime
+    until: datetime
     count: int
     least: float
     most: float
@@ -58,7 +60,7 @@ def draw_curve(
         f'<polyline points="{line}"/></svg>'
     )
     values = [value for _, value in points]
-    return Curve(picture, len(points), min(values), max(values), values[-1])
+    return Curve(picture, since, until, len(points), min(values), max(values), values[-1])
 
 
 def _percent(value: float) -> str:

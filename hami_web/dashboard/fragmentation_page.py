@@ -25,6 +25,7 @@ from hami_web.history.models import Sample
 logger = logging.getLogger(__name__)
 
 RANGE: Final = timedelta(days=7)
+RANGE_MIN: Final = timedelta(minutes=5)
 SAMPLES_MAX: Final = 12_000
 """A week of samples taken once a minute is 10,080."""
 
@@ -49,7 +50,8 @@ def page(request: HttpRequest) -> HttpResponse:
         "rooms": rooms,
         "downloads": downloads.links(request),
         "nodes": node_heats(current),
-        "curve": _curve(),
+        "curve": (curve := _curve()),
+        "is_young": curve is not None and curve.until - curve.since < RANGE,
     }
     return respond(request, "dashboard/fragmentation.html", context, current=current)
 
@@ -63,4 +65,6 @@ def _curve() -> Curve | None:
     except DatabaseError as error:
         logger.warning("samples of fragmentation cannot be read: %s", error)
         return None
-    return draw_curve(points, until - RANGE, until)
+    # A young history fills the picture too, where a week of it would be a thin line.
+    since = max(until - RANGE, min((points[0][0] if points else until), until - RANGE_MIN))
+    return draw_curve(points, since, until)

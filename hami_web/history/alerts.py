@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
+from django.conf import settings
+
 from hami_web.history.conditions import AlertCode, Condition, conditions_of_mirror
 from hami_web.history.models import TEXT_MAX, Alert, AlertState
 from hami_web.inventory.models import NAME_MAX
 from hami_web.inventory.observed import storable
 from hami_web.inventory.writing import writing
 
-RESOLVED_AFTER = timedelta(minutes=2)
+RESOLVED_AFTER_MAX = timedelta(minutes=2)
 """So long a condition must be away before it is over: one that comes and goes stays one alert."""
+RESOLVED_LOOKS = 2
+"""Where the mirror is compared more often, so many comparisons without it are enough."""
 REOPENED_WITHIN = timedelta(hours=1)
 """A condition that returns so soon after it was over is the same alert again, and open."""
 OF_MIRROR = frozenset(AlertCode) - {AlertCode.WORKER_SILENT}
@@ -61,6 +65,7 @@ def settle_alerts(
 ) -> None:
     """Make the alerts of these codes follow the conditions that hold; inside a transaction."""
     found = {(item.code.value, item.subject): item for item in holding}
+    away_since = now - _resolved_after()
     rows = list(Alert.objects.filter(code__in=codes, resolved_at=None))
     known = {(row.code, row.subject) for row in rows}
     missing = [item for key, item in found.items() if key not in known]
@@ -69,7 +74,7 @@ def settle_alerts(
         condition = found.get((row.code, row.subject))
         if condition is not None:
             row.seen_at, row.text = now, storable(condition.text, TEXT_MAX)
-        elif row.seen_at <= now - RESOLVED_AFTER:
+        elif row.seen_at <= away_since:
             row.state, row.resolved_at = AlertState.RESOLVED, now
     Alert.objects.bulk_update([*rows, *returned], _KEPT, batch_size=_CHUNK)
     again = {(row.code, row.subject) for row in returned}
@@ -77,6 +82,11 @@ def settle_alerts(
         (_raise(item, now) for item in missing if (item.code.value, item.subject) not in again),
         batch_size=_CHUNK,
     )
+
+
+def _resolved_after() -> timedelta:
+    looks = timedelta(seconds=RESOLVED_LOOKS * settings.RECONCILE_SECONDS)
+    return min(RESOLVED_AFTER_MAX, looks)
 
 
 def _returned(missing: Iterable[Condition], now: datetime) -> list[Alert]:

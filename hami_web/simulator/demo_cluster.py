@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
-import http.client
-import json
+import secrets
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from hami_web.simulator.client import ApiClient, ApiError, Endpoint
+from hami_web.simulator.demo_board import Board
+from hami_web.simulator.demo_dashboard import DemoDashboard, answers
 from hami_web.simulator.demo_nodes import DemoNode
 from hami_web.simulator.demo_observe import SeenInstance
-from hami_web.simulator.demo_plan import CONTAINER, NAMESPACE, NodePlan, PodPlan
+from hami_web.simulator.demo_plan import CONTAINER, NAMESPACE, ForeignSpot, NodePlan, PodPlan
 from hami_web.simulator.demo_pods import SeenPod, read_pod
 from hami_web.simulator.demo_processes import LOOPBACK, Children, DemoError, choose_port
 from hami_web.simulator.extender import ExtenderConfig
@@ -51,8 +50,14 @@ class DemoCluster:
     """Everything from :meth:`start` to :meth:`stop`; all state is under ``folder``."""
 
     def __init__(self, folder: Path, plans: tuple[NodePlan, ...]) -> None:
-        self.page_url = ""
+        self.dashboard = DemoDashboard("")
         self._folder = folder
+        self._data = folder / "data"
+        self._data.mkdir()
+        self.board = Board(self._data)
+        self._keys = folder / "signing-keys"
+        secret = base64.b64encode(secrets.token_bytes(32)).decode()
+        self._keys.write_text(f"demo {secret}\n", encoding="utf-8")
         self._plans = plans
         logs = folder / "logs"
         logs.mkdir()
@@ -81,7 +86,10 @@ class DemoCluster:
         self._start_nodes(endpoint, kubeconfig, tell)
         mirror = {
             "HAMI_KUBECONFIG": str(kubeconfig),
-            "HAMI_DATA_DIR": str(self._folder / "data"),
+            "HAMI_DATA_DIR": str(self._data),
+            "HAMI_SIGNING_KEYS": str(self._keys),
+            # The worker compares so often, and the pages expect it.
+            "HAMI_RECONCILE_SECONDS": "3",
         }
         self._start_worker(mirror, extender_url)
         self._start_extender(kubeconfig, extender_port, tell)
@@ -121,6 +129,11 @@ class DemoCluster:
             if error.code != 404:
                 raise
 
+    def evict(self, name: str) -> None:
+        """Ask for the eviction of a Pod, as ``kubectl drain`` does."""
+        eviction = {"metadata": {"name": name, "namespace": NAMESPACE}}
+        self.api.create(f"{_PODS}/{name}/eviction", eviction)
+
     def finish(self, pod: SeenPod) -> None:
         """The containers of a running Pod exit with success."""
         self._nodes[pod.node].finish(pod.name)
@@ -151,6 +164,14 @@ class DemoCluster:
         """UUIDs of a node's GPUs by index."""
         return self._nodes[node].gpu_uuids
 
+    def cut_by_hand(self, spot: ForeignSpot) -> str:
+        """Make a GPU instance past everyone, as ``nvidia-smi mig -cgi`` does; its placement."""
+        return self._nodes[spot.node].cut_by_hand(spot)
+
+    def mend_by_hand(self, spot: ForeignSpot) -> None:
+        """Destroy what :meth:`cut_by_hand` made."""
+        self._nodes[spot.node].mend_by_hand()
+
     def restart_agent(self, node: str) -> None:
         """Kill a node's agent (SIGKILL) and start it again; returns when it offers GPUs."""
         target = self._nodes[node]
@@ -166,7 +187,7 @@ class DemoCluster:
     def _start_nodes(self, endpoint: Endpoint, kubeconfig: Path, tell: Tell) -> None:
         for plan in self._plans:
             node = DemoNode(plan, self._folder, self._children)
-            node.start(endpoint, kubeconfig)
+            node.start(endpoint, kubeconfig, self._keys)
             self._closing.callback(node.stop)
             self._nodes[plan.name] = node
             tell(f"Node {plan.description}: simulated NVML and kubelet, a real node agent")
@@ -177,9 +198,13 @@ class DemoCluster:
             "extender",
             [str(ROOT / "manage.py"), "extender", "--listen", listen, "--threads", "16"],
             # Everyone is one user here, the agents too, whose reservations the webhook guards.
-            {"HAMI_KUBECONFIG": str(kubeconfig), "HAMI_TRUSTED_WRITERS": ANYONE.name},
+            {
+                "HAMI_KUBECONFIG": str(kubeconfig),
+                "HAMI_TRUSTED_WRITERS": ANYONE.name,
+                "HAMI_SIGNING_KEYS": str(self._keys),
+            },
         )
-        self._wait("the extender", lambda: _answers(f"http://{listen}/readyz"))
+        self._wait("the extender", lambda: answers(f"http://{listen}/readyz"))
         tell(f"The scheduler extender answers at http://{listen}")
 
     def _start_worker(self, mirror: Mapping[str, str], extender_url: str) -> None:
@@ -190,23 +215,9 @@ class DemoCluster:
             {
                 **mirror,
                 "HAMI_EXTENDER_URL": extender_url,
-                "HAMI_RECONCILE_SECONDS": "5",
                 "HAMI_SAMPLE_SECONDS": "5",
             },
         )
-
-    def history(self, path: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Rows of the REST API; none while the mirror cannot be read."""
-        url = f"{self.page_url}api/v1/{path}?{urllib.parse.urlencode(query)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - loopback, http
-                rows: list[dict[str, Any]] = json.load(answer)["results"]
-        except (urllib.error.URLError, OSError, http.client.HTTPException):
-            return []
-        return rows
-
-    def _follows(self) -> bool:
-        return any(row["part"] == "feed" and row["at"] for row in self.history("worker", {}))
 
     def _start_web(self, mirror: Mapping[str, str], port: int, tell: Tell) -> None:
         listen = f"{LOOPBACK}:{port}"
@@ -215,15 +226,18 @@ class DemoCluster:
             [str(ROOT / "manage.py"), "web", "--listen", listen],
             {
                 **mirror,
+                "DJANGO_SETTINGS_MODULE": "hami_web.simulator.demo_web.settings",
+                # As lasting as the demo itself.
+                "HAMI_SECRET_KEY": secrets.token_urlsafe(48),
                 # Nobody signs in; it listens on this machine alone.
                 "HAMI_ANONYMOUS_ROLE": "viewer",
                 "HAMI_ANONYMOUS_NAMESPACES": "*",
             },
         )
-        self.page_url = f"http://{listen}/"
-        self._wait("the dashboard", lambda: _answers(f"{self.page_url}readyz"))
-        self._wait("the mirror", self._follows)
-        tell(f"The dashboard answers at {self.page_url}, and the worker mirrors the cluster")
+        self.dashboard = DemoDashboard(f"http://{listen}/")
+        self._wait("the dashboard", lambda: self.dashboard.answers)
+        self._wait("the mirror", lambda: self.dashboard.follows)
+        tell(f"The dashboard answers at {self.dashboard.url}, and the worker mirrors the cluster")
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_S
@@ -233,11 +247,3 @@ class DemoCluster:
                 logs = self._children.tails()
                 raise DemoError(f"{what}: not ready after {_START_S:g} s; the logs:\n{logs}")
             time.sleep(0.05)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - loopback, http
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError, http.client.HTTPException):
-        return False

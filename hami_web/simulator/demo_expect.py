@@ -26,7 +26,13 @@ class StepFailed(Exception):
     """What was expected was not observed in time."""
 
 
-def until(what: str, look: Callable[[], Seen], *, patience_s: float = PATIENCE_S) -> Seen:
+def until(
+    what: str,
+    look: Callable[[], Seen],
+    *,
+    patience_s: float = PATIENCE_S,
+    pause_s: float = _PAUSE_S,
+) -> Seen:
     """Look again and again until ``look`` stops raising :class:`NotYet`; return what it saw."""
     deadline = time.monotonic() + patience_s
     while True:
@@ -35,7 +41,7 @@ def until(what: str, look: Callable[[], Seen], *, patience_s: float = PATIENCE_S
         except NotYet as seen:
             if time.monotonic() > deadline:
                 raise StepFailed(f"{what}: not within {patience_s:g} s: {seen}") from seen
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
 
 
 def bound(cluster: DemoCluster, name: str) -> SeenPod:
@@ -104,7 +110,7 @@ def past(
     cluster: DemoCluster, moment: str, wanted: frozenset[tuple[str, int, int]]
 ) -> list[dict[str, Any]]:
     """Reservations of a moment by the REST API, which must be exactly these."""
-    rows = cluster.history("reservations", {"at": moment})
+    rows = cluster.dashboard.rows("reservations", {"at": moment})
     found = {(row["pod"], row["start"], row["size"]) for row in rows}
     if found != wanted:
         raise NotYet(f"the mirror has {sorted(found)} at {moment}, not {sorted(wanted)}")

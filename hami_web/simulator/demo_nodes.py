@@ -10,11 +10,13 @@ from hami_web.core import annotations as keys
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.demo_observe import (
     SeenInstance,
+    create_instance,
     create_node,
+    destroy_instance,
     list_instances,
     slow_down_creation,
 )
-from hami_web.simulator.demo_plan import NAMESPACE, NodePlan
+from hami_web.simulator.demo_plan import NAMESPACE, ForeignSpot, NodePlan
 from hami_web.simulator.demo_processes import Children, DemoError
 from hami_web.simulator.documents import annotations_of, lookup
 from hami_web.simulator.kubelet import NodeConfig, SimulatedKubelet
@@ -26,6 +28,8 @@ _SOCKET_NAME_MAX: Final = 107
 _LONGEST_SOCKET: Final = "hami-nvidia.com-gpu.sock"
 _RECLAIM_SECONDS: Final = "2"
 """Shorter than in earnest, so that a story need not wait for what the watch has missed."""
+_DISCOVERY_SECONDS: Final = "3"
+"""So too, for an instance that somebody makes by hand."""
 
 
 def _check_length(plugins: Path) -> None:
@@ -50,8 +54,9 @@ class DemoNode:
         self._children = children
         self._environment: Mapping[str, str] = {}
         self._kubelet: SimulatedKubelet | None = None
+        self._by_hand: list[tuple[int, int]] = []
 
-    def start(self, endpoint: Endpoint, kubeconfig: Path) -> None:
+    def start(self, endpoint: Endpoint, kubeconfig: Path, signing_keys: Path) -> None:
         """Make the hardware, start the kubelet, start the agent."""
         plugins = self._folder / "plugins"
         _check_length(plugins)
@@ -65,12 +70,14 @@ class DemoNode:
         self._environment = {
             "NODE_NAME": self.name,
             "HAMI_KUBECONFIG": str(kubeconfig),
+            "HAMI_SIGNING_KEYS": str(signing_keys),
             "HAMI_SIMULATED_NVML": str(self._nvml),
             "HAMI_DEVICE_CONFIG": str(DEVICE_CONFIG),
             "HAMI_DEVICE_PLUGIN_DIR": str(plugins),
             "HAMI_STATE_DIR": str(self._folder / "agent"),
             "HAMI_SYSFS": str(self._folder / "sys"),
             "HAMI_RECLAIM_SECONDS": _RECLAIM_SECONDS,
+            "HAMI_DISCOVERY_SECONDS": _DISCOVERY_SECONDS,
             "HAMI_LOG_FORMAT": "text",
         }
         self.start_agent()
@@ -108,6 +115,17 @@ class DemoNode:
     def instances(self) -> tuple[SeenInstance, ...]:
         """What NVML has, listed afresh."""
         return list_instances(self._nvml)
+
+    def cut_by_hand(self, spot: ForeignSpot) -> str:
+        """Make a GPU instance without the agent; returns its placement."""
+        instance_id, placement = create_instance(self._nvml, spot.gpu_index, spot.profile)
+        self._by_hand.append((spot.gpu_index, instance_id))
+        return placement
+
+    def mend_by_hand(self) -> None:
+        """Destroy every instance that was made so."""
+        while self._by_hand:
+            destroy_instance(self._nvml, *self._by_hand.pop())
 
     @property
     def _agent(self) -> str:

@@ -46,6 +46,11 @@ class _Created(msgspec.Struct):
     gpus: list[str]
 
 
+class _Cut(msgspec.Struct):
+    gi: int
+    placement: str
+
+
 def create_node(state_dir: Path, gpus: tuple[str, ...], id_map: str) -> tuple[str, ...]:
     """Make the state of a simulated node; returns the UUIDs of its GPUs by index."""
     models = [word for model in gpus for word in ("--gpu", model)]
@@ -58,6 +63,18 @@ def slow_down_creation(state_dir: Path, seconds: float) -> None:
     function = "nvmlDeviceCreateGpuInstanceWithPlacement"
     how = ("--times", "-1", "--latency", f"{seconds:g}")
     _run(state_dir, "fault", "--function", function, *how)
+
+
+def create_instance(state_dir: Path, gpu_index: int, profile: str) -> tuple[int, str]:
+    """Make a GPU instance as another program would; returns its id and placement."""
+    text = _run(state_dir, "create", "--gpu", str(gpu_index), "--profile", profile)
+    made = msgspec.json.decode(text, type=_Cut)
+    return made.gi, made.placement
+
+
+def destroy_instance(state_dir: Path, gpu_index: int, instance_id: int) -> None:
+    """Destroy a GPU instance as another program would."""
+    _run(state_dir, "destroy", "--gpu", str(gpu_index), "--gi", str(instance_id))
 
 
 def list_instances(state_dir: Path) -> tuple[SeenInstance, ...]:

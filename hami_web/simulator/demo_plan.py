@@ -36,7 +36,7 @@ A100: Final = "a100-sxm4-40gb"
 H100: Final = "h100-sxm5-80gb"
 
 # About what a driver takes; it makes a reservation visible before its instance exists.
-_CREATE_S: Final = 0.8
+_CREATE_S: Final = 0.6
 SHOW_NODES: Final = (
     NodePlan("gpu-01", (A100, A100), create_s=_CREATE_S),
     # On some driver versions an H100 numbers its instances the other way round; one of these does.
@@ -89,3 +89,62 @@ class PodPlan:
                 ]
             },
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSpot:
+    """Where somebody makes an instance by hand."""
+
+    node: str
+    gpu_index: int
+    profile: str
+
+
+FULL: Final = 7
+"""Instances of the smallest profile that an A100 holds (its instance count in NVML)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who plays in the story.
+
+    ``everyday`` are the Pods of the other nodes, ``a100s`` how many GPUs small Pods fill;
+    ``wanted`` is the profile that the waiting Pod needs, and ``foreign`` is made past everyone.
+    """
+
+    everyday: tuple[PodPlan, ...]
+    a100s: int
+    wanted: str
+    foreign: ForeignSpot
+
+    @property
+    def small(self) -> int:
+        """How many small Pods fill the A100s."""
+        return FULL * self.a100s
+
+
+SMALL_MIB: Final = 4000
+"""MiB that the smallest profile of an A100 40 GB covers."""
+LARGER_MIB: Final = 8000
+"""MiB that need its next profile, of two memory slices."""
+SHOW_CAST: Final = Cast(
+    everyday=(
+        PodPlan("llm-serving", 38000, gpu_type="H100"),
+        PodPlan("speech-to-text", 5500, gpu_type="A30"),
+        PodPlan("cad-viewer", 47000, gpu_type="RTX PRO"),
+        PodPlan("embeddings", 9000, gpu_type="H100"),
+        PodPlan("notebook-lena", 11000, gpu_type="A30"),
+        PodPlan("video-encode", 24000, gpu_type="RTX PRO"),
+        PodPlan("vision-train", 19000, devices=2, gpu_type="H100"),
+        PodPlan("notebook-wei", 5500, gpu_type="A30"),
+    ),
+    a100s=2,
+    wanted="2g.10gb",
+    foreign=ForeignSpot("gpu-04", 3, "2g.12gb"),
+)
+CHECK_CAST: Final = Cast(
+    everyday=(PodPlan("embeddings", 9000, gpu_type="H100"),),
+    a100s=1,
+    wanted="2g.10gb",
+    foreign=ForeignSpot("gpu-h100-1", 0, "3g.40gb"),
+)

@@ -1,143 +1,190 @@
-"""The story that ``manage.py demo`` tells for ever: Pods come, fill, fragment, wait and start."""
+"""The story that ``manage.py demo`` tells for ever, in six chapters whose every fact is observed.
+
+Pods fill the cluster, some end and leave holes, one waits and is explained, the drain plan names
+the one Pod to move, that is moved and the waiting one starts, and somebody cuts a GPU by hand.
+"""
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
+from hami_web.core.reasons import Reason
+from hami_web.history.models import AlertState
 from hami_web.simulator import demo_expect as expect
+from hami_web.simulator import demo_told as told
 from hami_web.simulator.client import ApiError
+from hami_web.simulator.demo_board import Scene
 from hami_web.simulator.demo_cluster import DemoCluster
 from hami_web.simulator.demo_expect import StepFailed, until
-from hami_web.simulator.demo_plan import PodPlan
+from hami_web.simulator.demo_pace import Pace, StartAgain
+from hami_web.simulator.demo_plan import LARGER_MIB, SMALL_MIB, Cast, PodPlan
 from hami_web.simulator.demo_pods import SeenPod
 
 Tell = Callable[[str], None]
+Seen = TypeVar("Seen")
 
-_SMALL_MIB: Final = 4000
-_MEDIUM_MIB: Final = 8000
-_FULL: Final = 7
 _STOP_S: Final = 1.5
 """Seconds that containers take to end, long enough to be seen."""
-_STAYING: Final = 3
-"""Pods of the other nodes that are left running from one round to the next."""
+_MANY_S: Final = 60.0
+"""Patience with a node that creates instance after instance."""
+_TOLD_S: Final = 90.0
+"""Patience with the mirror, which asks the cluster every few seconds."""
+_ASK_S: Final = 0.3
+"""Between two questions to the dashboard."""
 
 
 @dataclass(slots=True)
 class Story:
-    """Plays one round after another; ``pause_s`` is the breath between two events."""
+    """Plays one round after another.
+
+    Each chapter returns what was observed, and raises StepFailed for what was not.
+    """
 
     cluster: DemoCluster
+    cast: Cast
+    pace: Pace
     tell: Tell
-    pause_s: float
-    random: random.Random = field(default_factory=lambda: random.Random(2))  # noqa: S311
     running: dict[str, PodPlan] = field(default_factory=dict)
     round: int = 0
 
     def play_round(self) -> None:
-        """One round. A surprise is told and ends the day, never the demo."""
+        """One round. A surprise is told and ends the round, never the demo."""
         self.round += 1
-        for part in (self._day, self._evening):
-            try:
-                part()
-            except (StepFailed, ApiError) as surprise:
-                self.tell(f"Unexpected: {surprise}")
+        try:
+            for chapter in (self.fill, self.fragment, self.explain, self.plan, self.recover):
+                self.tell(chapter())
+            self.tell(self.foreign())
+            self.tell(self.clear())
+        except StartAgain:
+            self.tell("The story starts again.")
+        except (StepFailed, ApiError) as surprise:
+            self.tell(f"Unexpected: {surprise}")
+        try:
+            self.tell(self.close())
+        except (StepFailed, ApiError) as surprise:
+            self.tell(f"Unexpected: {surprise}")
 
-    def _day(self) -> None:
-        self._everyday()
-        self._fill()
-        holes = self._fragment()
-        self._wait_and_start(holes)
-        self._two_devices()
+    def fill(self) -> str:
+        """Work of all kinds comes, until the A100s are full."""
+        self.pace.announce(Scene.FILL, small=str(self.cast.small))
+        self.tell("1 of 6: work fills the cluster.")
+        for plan in self.cast.everyday:
+            self._create(replace(plan, name=self._name(plan.name)))
+            self.pace.rest(0.3)
+        for name in self._small():
+            self._create(PodPlan(name, SMALL_MIB, gpu_type="A100"))
+            self.pace.rest(0.3)
+        for name in tuple(self.running):
+            pod = self._see(f"{name} realized", partial(expect.realized, self.cluster, name))
+            self.tell(f"  {name} ({self.running[name].wish}): {self._where(pod)}")
+        self.pace.read(4)
+        return f"{len(self.running)} Pods run, {self.cast.small} of them fill the A100s"
 
-    def _everyday(self) -> None:
-        self.tell("Work arrives on the H100, A30 and RTX PRO 6000 nodes.")
-        wishes = [("H100", 9000), ("A30", 5500), ("RTX PRO", 24000), ("H100", 38000)]
-        wishes += [("A30", 11000), ("RTX PRO", 47000), ("A30", 5500), ("H100", 19000)]
-        self.random.shuffle(wishes)
-        for number, (gpu_type, memory_mib) in enumerate(wishes):
-            word = self.random.choice(("train", "notebook", "etl", "render", "serve"))
-            self._run(PodPlan(self._name(f"{word}-{number}"), memory_mib, gpu_type=gpu_type))
-
-    def _fill(self) -> None:
-        self.tell(f"Small inference Pods fill the A100s: {_FULL} fit on each.")
-        began = time.monotonic()
-        names = [self._small(number) for number in range(2 * _FULL)]
-        for name in names:
-            self._create(PodPlan(name, _SMALL_MIB, gpu_type="A100"))
-            self._rest(0.5)
-        for name in names:
-            pod = until(f"{name} realized", partial(expect.realized, self.cluster, name))
-            self.tell(f"  {name} ({_SMALL_MIB} MiB): {self._where(pod)}")
-        self.tell(f"  All of them run after {time.monotonic() - began:.0f} s.")
-        self._rest(3)
-
-    def _fragment(self) -> list[str]:
-        self.tell(
-            "Every second one is deleted. Memory slices are free, but no two that belong together."
-        )
-        starts = {name: self._start_of(name) for name in map(self._small, range(2 * _FULL))}
-        leaving = [name for name, start in starts.items() if start % 2]
+    def fragment(self) -> str:
+        """Every second small one ends: free memory slices, but no two that belong together."""
+        self.pace.announce(Scene.FRAGMENT, profile=self.cast.wanted)
+        self.tell("2 of 6: Pods end where they lie, and leave holes.")
+        leaving = [name for name in self._small() if self._start_of(name) % 2]
         for name in leaving:
             self.cluster.delete(name)
-            self._rest(0.4)
+            self.pace.rest(0.3)
         for name in leaving:
             self._see_end(name)
-        return [name for name, start in starts.items() if start % 2 == 0]
+        wanted = self.cast.wanted
+        room = self._see_told(f"no room for {wanted}", partial(told.no_room, self.cluster, wanted))
+        self.pace.read(8)
+        return f"the free memory slices could give {room.packed} {wanted}, and give {room.now}"
 
-    def _wait_and_start(self, left: list[str]) -> None:
+    def explain(self) -> str:
+        """A larger Pod waits, and its page says why, in a sentence and for each GPU."""
         name = self._name("finetune")
-        self.tell(f"{name} asks for {_MEDIUM_MIB} MiB: two memory slices that belong together.")
-        self._create(PodPlan(name, _MEDIUM_MIB, gpu_type="A100"))
-        pod = until(f"{name} waits", partial(expect.waiting, self.cluster, name))
-        self.tell(f"  {name} is Pending. The scheduler says: {pod.message}")
-        self._rest(5)
-        leaving = min(left, key=self._start_of)
-        self.tell(f"{leaving} ends and frees the memory slice beside a hole.")
-        self.cluster.delete(leaving)
-        self._see_end(leaving)
-        freed_at = time.monotonic()
-        until(f"{name} starts", partial(expect.bound, self.cluster, name))
-        after_s = time.monotonic() - freed_at
-        pod = until(f"{name} realized", partial(expect.realized, self.cluster, name))
-        self.tell(f"  {name} starts by itself after {after_s:.1f} s: {self._where(pod)}")
-        self._rest(4)
+        self.tell(f"3 of 6: {name} asks for {LARGER_MIB} MiB and waits.")
+        self._create(PodPlan(name, LARGER_MIB, gpu_type="A100"))
+        pod = self._see(f"{name} waits", partial(expect.waiting, self.cluster, name))
+        if Reason.TOPOLOGY_INFEASIBLE not in pod.message:
+            raise StepFailed(f"the reason is {pod.message!r}, without {Reason.TOPOLOGY_INFEASIBLE}")
+        self.pace.announce(Scene.EXPLAIN, pod=name)
+        look = partial(told.explained, self.cluster, name, self.cast.a100s)
+        said = self._see_told(f"{name} explained", look)
+        self.pace.read(10)
+        return f"{name} is Pending, and its page says: {said}"
 
-    def _two_devices(self) -> None:
-        self.tell("One container asks for two devices and gets two instances of its own.")
-        self._run(PodPlan(self._name("pair"), 9000, devices=2, gpu_type="H100"))
+    def plan(self) -> str:
+        """The drain plan names the only Pod that has to move."""
+        wanted = self.cast.wanted
+        self.pace.announce(Scene.PLAN, pod=self._name("finetune"), profile=wanted)
+        self.tell(f"4 of 6: which Pods would have to move for one {wanted}?")
+        moving = self._see_told(f"a plan for {wanted}", partial(told.planned, self.cluster, wanted))
+        self.pace.read(10)
+        return f"moving {moving} is enough"
 
-    def _evening(self) -> None:
-        self.tell("Pods finish and their instances are reclaimed; a few stay for the next round.")
-        staying = [name for name, plan in self.running.items() if plan.gpu_type != "A100"]
-        self.random.shuffle(staying)
-        leaving = [name for name in self.running if name not in staying[:_STAYING]]
+    def recover(self) -> str:
+        """The Pod of the plan is evicted and made anew; the waiting one starts by itself."""
+        wanted, waiting = self.cast.wanted, self._name("finetune")
+        moving = self._see_told(f"a plan for {wanted}", partial(told.planned, self.cluster, wanted))
+        self.pace.announce(Scene.MOVE, pod=waiting, moving=moving)
+        self.tell(f"5 of 6: {moving} is moved, as the plan says.")
+        before = self._start_of(moving), self.running[moving]
+        self.cluster.evict(moving)
+        began = time.monotonic()
+        self._see_end(moving)
+        self._see(f"{waiting} starts", partial(expect.bound, self.cluster, waiting))
+        after_s = time.monotonic() - began
+        pod = self._see(f"{waiting} runs", partial(expect.realized, self.cluster, waiting))
+        self._create(before[1])
+        moved = self._see(f"{moving} runs", partial(expect.realized, self.cluster, moving))
+        self.pace.announce(Scene.RECOVER, pod=waiting, moving=moving)
+        self.pace.read(7)
+        return (
+            f"{waiting} started by itself {after_s:.1f} s after the eviction, with {pod.places}; "
+            f"{moving} moved from memory slice {before[0]} to {moved.places}"
+        )
+
+    def foreign(self) -> str:
+        """Somebody makes an instance past everyone: it is shown, left alone, and an alert opens."""
+        spot = self.cast.foreign
+        gpu = self.cluster.gpu_uuids(spot.node)[spot.gpu_index]
+        self.tell(f"6 of 6: somebody cuts GPU {spot.gpu_index} of {spot.node} by hand.")
+        place = self.cluster.cut_by_hand(spot)
+        names = {"node": spot.node, "gpu": gpu, "place": f"{spot.profile} {place}"}
+        self._see_told(f"{place} is shown", partial(told.shown_foreign, self.cluster, gpu))
+        self.pace.announce(Scene.FOREIGN, **names)
+        self.pace.rest(3)
+        self._see_alert(gpu, AlertState.OPEN)
+        self.pace.announce(Scene.ALERT, **names)
+        self.pace.read(6)
+        return f"{spot.profile} at {place} of {spot.node} is foreign, and an alert is open"
+
+    def clear(self) -> str:
+        """The foreign instance is destroyed by whoever made it, and its alert is over."""
+        spot = self.cast.foreign
+        gpu = self.cluster.gpu_uuids(spot.node)[spot.gpu_index]
+        self.cluster.mend_by_hand(spot)
+        self._see_alert(gpu, AlertState.RESOLVED)
+        self.pace.announce(Scene.CLEARED, node=spot.node, gpu=gpu)
+        self.pace.read(5)
+        return "it is destroyed, and the alert is resolved"
+
+    def close(self) -> str:
+        """All Pods finish, their instances are reclaimed, and nothing is left."""
+        self.pace.announce(Scene.CLOSE)
+        self.cluster.mend_by_hand(self.cast.foreign)
+        leaving = list(self.running)
         for name in leaving:
             pod = self.cluster.pod(name)
             if pod is not None and pod.node:
                 self.cluster.finish(pod)
-            self._rest(0.3)
-        self._rest(3)
+        self.pace.settle(2)
         for name in leaving:
             self.cluster.delete(name)
+        for name in leaving:
             self._see_end(name)
-        self._rest(2)
-
-    def _run(self, plan: PodPlan) -> None:
-        """Create a Pod and tell where it went, or why it waits."""
-        began = time.monotonic()
-        self._create(plan)
-        pod = until(plan.name, partial(expect.decided, self.cluster, plan.name))
-        if not pod.node:
-            self.tell(f"  {plan.name} ({plan.wish}) waits: {pod.message}")
-            return
-        after_s = time.monotonic() - began
-        self.tell(f"  {plan.name} ({plan.wish}): {self._where(pod)}, after {after_s:.1f} s")
-        self._rest(1)
+        self.pace.settle(1)
+        return "All Pods finished and their instances are reclaimed."
 
     def _create(self, plan: PodPlan) -> None:
         plan = replace(plan, stop_s=_STOP_S)
@@ -145,14 +192,21 @@ class Story:
         self.running[plan.name] = plan
 
     def _see_end(self, name: str) -> None:
-        until(f"{name} ends", partial(expect.gone, self.cluster, name))
+        self._see(f"{name} ends", partial(expect.gone, self.cluster, name))
         del self.running[name]
 
+    def _see(self, what: str, look: Callable[[], Seen]) -> Seen:
+        return until(what, look, patience_s=_MANY_S)
+
+    def _see_told(self, what: str, look: Callable[[], Seen]) -> Seen:
+        return until(what, look, patience_s=_TOLD_S, pause_s=_ASK_S)
+
+    def _see_alert(self, gpu: str, state: AlertState) -> None:
+        look = partial(told.foreign_alert, self.cluster, gpu, state)
+        self._see_told(f"the alert is {state.value}", look)
+
     def _start_of(self, name: str) -> int:
-        pod = self.cluster.pod(name)
-        if pod is None or not pod.reservations:
-            raise StepFailed(f"{name} has no reservation")
-        return pod.reservations[0].placement.start
+        return expect.bound(self.cluster, name).reservations[0].placement.start
 
     def _where(self, pod: SeenPod) -> str:
         uuids = self.cluster.gpu_uuids(pod.node)
@@ -163,12 +217,7 @@ class Story:
         return f"{pod.node} {places}"
 
     def _name(self, word: str) -> str:
-        return f"{word}-r{self.round}"
+        return word if self.round == 1 else f"{word}-{self.round}"
 
-    def _small(self, number: int) -> str:
-        return self._name(f"infer-{number}")
-
-    def _rest(self, breaths: float) -> None:
-        """Breathe; raises DemoError when a program of the demo has ended."""
-        time.sleep(self.pause_s * breaths)
-        self.cluster.check()
+    def _small(self) -> list[str]:
+        return [f"{self._name('chat')}-{number}" for number in range(self.cast.small)]

@@ -94,7 +94,7 @@ def test_asking_changes_nothing(client: Client, live: GivenMap) -> None:
 
 def test_a_drain_plan_shows_pods_pictures_and_commands(client: Client) -> None:
     page = body(client, "/drain-plan?profile=3g.20gb&count=3")
-    assert "1 Pod to move for 3 placements of 3g.20gb" in page
+    assert "1 Pod to move for 3 \N{MULTIPLICATION SIGN} 3g.20gb" in page
     assert "No plan with fewer moves exists." in page
     assert page.count("<h3>after</h3>") >= 1
     assert "kubectl annotate node n1" in page

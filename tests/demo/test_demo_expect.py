@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
 from hami_web.core.placement import Placement
 from hami_web.core.reservation import Reservation, RuntimeIdentity
 from hami_web.simulator import demo_check, demo_expect
+from hami_web.simulator.demo_board import Board
 from hami_web.simulator.demo_expect import NotYet, StepFailed
 from hami_web.simulator.demo_observe import SeenInstance
 from hami_web.simulator.demo_pods import SeenPod
@@ -25,6 +27,7 @@ class GivenCluster:
 
     pods: dict[str, SeenPod] = field(default_factory=lambda: {"job": POD})
     present: tuple[SeenInstance, ...] = (INSTANCE,)
+    board: Board = field(default_factory=lambda: Board(Path("/none")))
 
     def pod(self, name: str) -> SeenPod | None:
         return self.pods.get(name)

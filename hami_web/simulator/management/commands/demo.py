@@ -16,7 +16,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from hami_web.simulator.demo_check import run_check
 from hami_web.simulator.demo_cluster import DemoCluster, DemoPorts
-from hami_web.simulator.demo_plan import CHECK_NODES, SHOW_NODES
+from hami_web.simulator.demo_pace import Pace
+from hami_web.simulator.demo_plan import CHECK_NODES, SHOW_CAST, SHOW_NODES
 from hami_web.simulator.demo_processes import DemoError
 from hami_web.simulator.demo_story import Story
 
@@ -74,8 +75,9 @@ class Command(BaseCommand):
             cluster.start(ports, self._tell)
             if options["check"]:
                 return STOPPED if run_check(cluster, self._tell) else FAILED
-            self._tell(f"The dashboard is at {cluster.page_url} - leave with Ctrl-C.")
-            story = Story(cluster, self._tell, pause_s=options["pause"])
+            self._tell(f"The dashboard is at {cluster.dashboard.url} - leave with Ctrl-C.")
+            pace = Pace(cluster.board, options["pause"], cluster.check)
+            story = Story(cluster, SHOW_CAST, pace, self._tell)
             while not options["rounds"] or story.round < options["rounds"]:
                 story.play_round()
             return STOPPED
