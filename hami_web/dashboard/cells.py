@@ -69,6 +69,10 @@ class GpuRow:
         """Number of memory slices in one state."""
         return sum(cell.placement.size for cell in self.cells if cell.state is state)
 
+    def has(self, pod: str) -> bool:
+        """Whether ``namespace/name`` has memory slices of it."""
+        return any(pod in cell.pod.split(", ") for cell in self.cells)
+
     @property
     def instances(self) -> int:
         """Instances that exist and belong to a Pod."""

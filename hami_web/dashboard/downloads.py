@@ -22,6 +22,8 @@ from hami_web.dashboard.picture_file import THEMES, draw_picture
 from hami_web.tabular import csv_text
 
 ROWS: Final = ("csv", "json")
+DRAWN: Final = (*ROWS, "svg")
+"""Formats of pages that draw GPUs."""
 THEME_WORDS: Final = {"light": _("light"), "dark": _("dark")}
 TYPES: Final = {
     "csv": "text/csv; charset=utf-8",
@@ -63,12 +65,15 @@ def asked_theme(request: HttpRequest) -> str:
     return theme
 
 
-def links(request: HttpRequest, *, picture: bool = False) -> list[Download]:
-    """Links to the files of the very address that is shown."""
-    found = [Download(name.upper(), _address(request, format=name)) for name in ROWS]
+def links(request: HttpRequest, *, picture: bool = False, **more: str) -> list[Download]:
+    """Links to the files of the very address that is shown, with what it left out."""
+    found = [Download(name.upper(), _address(request, format=name, **more)) for name in ROWS]
     if picture:
         found += [
-            Download(f"SVG ({THEME_WORDS[theme]})", _address(request, format="svg", theme=theme))
+            Download(
+                f"SVG ({THEME_WORDS[theme]})",
+                _address(request, format="svg", theme=theme, **more),
+            )
             for theme in THEMES
         ]
     return found

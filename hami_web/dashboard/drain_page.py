@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -16,10 +17,11 @@ from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.installed import installed_map
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.pages import missing, refused, respond
+from hami_web.dashboard.plan_sheets import plan_sheet
 from hami_web.dashboard.planned import planned_cell, pod_name, with_planned, without
 from hami_web.dashboard.presentation import GpuView
 from hami_web.dashboard.seen import seen_map
@@ -84,22 +86,30 @@ def page(request: HttpRequest) -> HttpResponse:
     profile, count = request.GET.get("profile", ""), request.GET.get("count", "1")
     offered = profiles_of(current.records.values())
     context: dict[str, object] = {"profile": profile, "count": count, "profiles": offered}
-    if not profile:
-        return respond(request, "dashboard/drain.html", context, current=shown)
     try:
-        question = _question(profile, count, offered)
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, shown)
+    try:
+        question = _question(profile, count, offered) if profile else None
     except InvalidField as error:
         context["error"] = error
         return respond(request, "dashboard/drain.html", context, current=shown, status=400)
-    protected = _protected()
-    context["free"] = free_now(current.records, profile)
-    context["protected"] = protected
-    if protected is not None:
+    protected, answer = _protected() if question else frozenset[str](), None
+    if question and protected is not None:
         answer = plan(current.records, question, protected)
-        sees = visibility_of(request).sees
+    sees = visibility_of(request).sees
+    if wanted and protected is not None:
+        sheet = plan_sheet(answer, profile, shown, sees)
+        return downloads.answer(sheet, wanted, shown.version)
+    if question:
+        context["free"], context["protected"] = free_now(current.records, profile), protected
+        context["downloads"] = downloads.links(request) if answer else ()
         context["plan"] = plan_of(answer, shown, sees) if answer else None
         context["patterns"] = slice_map.render_patterns()
-    return respond(request, "dashboard/drain.html", context, current=shown)
+    # A file that cannot be made is no page that tells why.
+    status = HTTPStatus.SERVICE_UNAVAILABLE if wanted else HTTPStatus.OK
+    return respond(request, "dashboard/drain.html", context, current=shown, status=status)
 
 
 def profiles_of(records: Iterable[NodeRecord]) -> list[str]:

@@ -40,7 +40,7 @@ def page(request: HttpRequest, uuid: str) -> HttpResponse:
     current, now = seen_map(request), timezone.now()
     try:
         at = asked_moment(request, now)
-        wanted = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        wanted = downloads.asked_format(request, downloads.DRAWN)
         theme = downloads.asked_theme(request)
     except InvalidField as error:
         return refused(request, error, current)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -19,7 +20,7 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.history_wording import change_words
 from hami_web.dashboard.moments import asked_moment, query, written
@@ -27,6 +28,7 @@ from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.past import past_map
 from hami_web.dashboard.presentation import MapView, legend
 from hami_web.dashboard.seen import hide_unseen, seen_map
+from hami_web.dashboard.sheets import changes_sheet
 from hami_web.history.changes import Change, Wanted, changes
 from hami_web.reservations.models import MigReservation
 
@@ -56,10 +58,12 @@ def page(request: HttpRequest) -> HttpResponse:
         if "ago" in request.GET:
             return redirect(_address(now - parse_ago(request.GET["ago"])))
         moment = asked_moment(request, now) or now - DEFAULT
+        wanted = downloads.asked_format(request, downloads.DRAWN)
+        theme = downloads.asked_theme(request)
     except InvalidField as error:
         return refused(request, error, current)
     seen = visibility_of(request)
-    wanted = Wanted(moment, now, seen.restrict(MigReservation.objects.all(), "namespace"))
+    asked = Wanted(moment, now, seen.restrict(MigReservation.objects.all(), "namespace"))
     context: dict[str, object] = {
         "at": moment,
         "written": written(moment),
@@ -70,12 +74,15 @@ def page(request: HttpRequest) -> HttpResponse:
     }
     try:
         past = MapView(hide_unseen(past_map(moment), seen), at=query(moment))
-        found = changes(wanted, limit=CHANGES_MAX + 1)
+        found = changes(asked, limit=CHANGES_MAX + 1)
     except DatabaseError as error:
         logger.warning("the past cannot be read: %s", error)
         status = HTTPStatus.SERVICE_UNAVAILABLE
         return respond(request, "dashboard/history.html", context, current=current, status=status)
+    if wanted:
+        return _file(past, found[:CHANGES_MAX], wanted, theme)
     context |= {
+        "downloads": downloads.links(request, picture=True, at=written(moment)),
         "readable": True,
         "past": past,
         "totals": past.totals,
@@ -85,6 +92,13 @@ def page(request: HttpRequest) -> HttpResponse:
         "more": len(found) > CHANGES_MAX,
     }
     return respond(request, "dashboard/history.html", context, current=current)
+
+
+def _file(past: MapView, found: Sequence[Change], wanted: str, theme: str) -> HttpResponse:
+    """The map of the moment as a picture, or what changed since as rows."""
+    if wanted == "svg":
+        return downloads.picture(past.source.nodes, "history", theme, past.version)
+    return downloads.answer(changes_sheet(found), wanted, past.version)
 
 
 def parse_ago(text: str) -> timedelta:

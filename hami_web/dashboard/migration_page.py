@@ -22,7 +22,9 @@ from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.allowlist import render_allowlist
 from hami_web.core.errors import InvalidField
 from hami_web.core.geometries import convert
+from hami_web.dashboard import downloads
 from hami_web.dashboard.actions import not_done
+from hami_web.dashboard.downloads import Sheet
 from hami_web.dashboard.migration_wording import readiness_word, severity_word, state_of_run
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.seen import seen_map
@@ -42,6 +44,8 @@ from hami_web.verbs.migration import cancel_check, start_check
 logger = logging.getLogger(__name__)
 
 RUNS_SHOWN: Final = 20
+READINESS: Final = ("run", "node", "readiness", "blockers", "warnings", "checked_at")
+FINDING: Final = ("run", "severity", "code", "node", "subject", "evidence")
 TEXT_MAX: Final = 200_000
 """Characters of a configuration that is pasted; a device configuration has some thousand."""
 
@@ -106,13 +110,21 @@ class FindingView:
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """The newest finished check in pictures, and the checks before it; 503 without a database."""
+    current = seen_map(request)
+    try:
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, current)
     try:
         runs = list(MigrationRun.objects.all()[:RUNS_SHOWN])
         finished = MigrationRun.objects.filter(state=RunState.FINISHED).first()
         nodes = _nodes(finished) if finished else []
     except DatabaseError as error:
         return _unreadable(request, "dashboard/migration.html", error)
+    if wanted:
+        return downloads.answer(_readiness_sheet(nodes), wanted, current.version if current else 0)
     context = {
+        "downloads": downloads.links(request) if finished else (),
         "runs": [RunView(run) for run in runs],
         "open": next((RunView(run) for run in runs if run.state not in ENDED), None),
         "finished": finished,
@@ -121,7 +133,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "may_check": _may_check(request),
         "readable": True,
     }
-    return respond(request, "dashboard/migration.html", context, current=seen_map(request))
+    return respond(request, "dashboard/migration.html", context, current=current)
 
 
 @needs(Verb.READ)
@@ -130,10 +142,11 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     """One check; its findings can be narrowed by ``node`` and ``severity``."""
     current = seen_map(request)
     severity, node = request.GET.get("severity", ""), request.GET.get("node", "")
-    if severity and severity not in Severity.values:
-        return refused(
-            request, InvalidField("severity", severity, ", ".join(Severity.values)), current
-        )
+    try:
+        wanted = downloads.asked_format(request)
+        _check_severity(severity)
+    except InvalidField as error:
+        return refused(request, error, current)
     try:
         run = MigrationRun.objects.filter(pk=pk).first()
         if run is None:
@@ -147,7 +160,11 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     except DatabaseError as error:
         return _unreadable(request, "dashboard/migration_run.html", error)
     found.sort(key=lambda item: Severity.values.index(item.row.severity))
+    if wanted:
+        sheet = _findings_sheet(found)
+        return downloads.answer(sheet, wanted, current.version if current else 0)
     context = {
+        "downloads": downloads.links(request),
         "run": RunView(run),
         "nodes": nodes,
         "findings": found,
@@ -226,6 +243,30 @@ def _nodes(run: MigrationRun) -> list[NodeView]:
         NodeView(row, found[row.node, Severity.BLOCKER], found[row.node, Severity.WARNING])
         for row in NodeReadiness.objects.filter(run=run)
     ]
+
+
+def _check_severity(severity: str) -> None:
+    if severity and severity not in Severity.values:
+        raise InvalidField("severity", severity, ", ".join(Severity.values))
+
+
+def _readiness_sheet(nodes: list[NodeView]) -> Sheet:
+    rows = [
+        (each.row.run_id, each.row.node, each.row.readiness, each.blockers, each.warnings,
+         each.row.checked_at)
+        for each in nodes
+    ]  # fmt: skip
+    return Sheet("migration", READINESS, rows)
+
+
+def _findings_sheet(found: list[FindingView]) -> Sheet:
+    """Hidden texts are hidden here too."""
+    rows = [
+        (each.row.run_id, each.row.severity, each.row.code, each.row.node, each.subject,
+         each.evidence)
+        for each in found
+    ]  # fmt: skip
+    return Sheet("migration-check", FINDING, rows)
 
 
 def _may_check(request: HttpRequest) -> bool:

@@ -129,7 +129,7 @@ def page(request: HttpRequest, namespace: str) -> HttpResponse:
     if current is None:
         return missing(request, namespace, None)
     try:
-        kind = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        kind = downloads.asked_format(request, downloads.DRAWN)
         theme = downloads.asked_theme(request)
         days = parse_days(request.GET.get("days", "7"))
     except InvalidField as error:

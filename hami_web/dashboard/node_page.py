@@ -14,10 +14,11 @@ from hami_web.access.declared import needs
 from hami_web.access.roles import Verb
 from hami_web.core.capability import ProfileCapability
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.moments import AGO, asked_moment
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.past_page import node_at
+from hami_web.dashboard.placement_sheet import placements_sheet
 from hami_web.dashboard.presentation import MapView, NodeView, legend
 from hami_web.dashboard.room import node_heat
 from hami_web.dashboard.seen import seen_map
@@ -54,6 +55,8 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     current, now = seen_map(request), timezone.now()
     try:
         at = asked_moment(request, now)
+        wanted = downloads.asked_format(request, downloads.DRAWN)
+        theme = downloads.asked_theme(request)
     except InvalidField as error:
         return refused(request, error, current)
     if at is not None:
@@ -62,7 +65,12 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     record = current.records.get(name) if current else None
     if current is None or block is None or record is None:
         return missing(request, name, current)
+    if wanted == "svg":
+        return downloads.picture([block], "node", theme, current.version)
+    if wanted:
+        return downloads.answer(placements_sheet("node", block.rows), wanted, current.version)
     context = {
+        "downloads": downloads.links(request, picture=True),
         "node": NodeView(block),
         "record": record,
         "heat": node_heat(record),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any
 
-from django.db import DatabaseError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -19,40 +18,20 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.access.visibility import UNAVAILABLE
-from hami_web.dashboard import slice_map
-from hami_web.dashboard.cells import GpuRow
+from hami_web.core.errors import InvalidField
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.moments import AGO, asked_moment
+from hami_web.dashboard.pages import missing, refused, respond
+from hami_web.dashboard.past_page import pod_at
+from hami_web.dashboard.pod_history import Attempt, Life, attempts_of, lives_of
 from hami_web.dashboard.presentation import GpuView
 from hami_web.dashboard.seen import seen_map
+from hami_web.dashboard.sheets import pod_sheet
 from hami_web.dashboard.spent import SHOWN_DAYS, spent
-from hami_web.dashboard.wording import mebibytes, outcome_word, phase_word, reason_words, step_word
-from hami_web.history.decisions import Said, said_of
-from hami_web.reservations.models import MigReservation
+from hami_web.dashboard.wording import mebibytes, reason_words
 
-logger = logging.getLogger(__name__)
-
-ATTEMPTS_MAX: Final = 50
-RESERVATIONS_MAX: Final = 100
 Sees = Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a reservation's life: when it was done, and how long it took in seconds."""
-
-    word: str
-    at: datetime | None
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """One device of the Pod with its steps."""
-
-    row: MigReservation
-    phase: str
-    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +44,6 @@ class GpuLine:
     code: str
     words: str
     free: str
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One answer of the extender or of kube-scheduler, and how often it was given."""
-
-    said: Said
-    outcome: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +60,53 @@ class Explained:
 @needs(Verb.READ)
 @require_safe
 def page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """A Pod that waits, runs or is gone; 404 where nothing is known of it."""
-    shown = seen_map(request)
-    sees = visibility_of(request).sees
+    """A Pod that waits, runs or is gone; 404 where nothing is known of it.
+
+    ``at`` shows it as it was.
+    """
+    shown, now = seen_map(request), timezone.now()
     full = f"{namespace}/{name}"
+    try:
+        at = asked_moment(request, now)
+        wanted = downloads.asked_format(request, downloads.DRAWN if at else downloads.ROWS)
+        downloads.asked_theme(request)
+    except InvalidField as error:
+        return refused(request, error, shown)
+    if at is not None:
+        return pod_at(request, namespace, name, at)
     if shown is None:
         return missing(request, f"Pod {full}", shown)
-    rows = [row for row in shown.rows.values() if _is_on(row, full)]
+    rows = [row for row in shown.rows.values() if row.has(full)]
     waiting = next((pod for pod in shown.waiting if pod.pod == full), None)
-    attempts, lives = _attempts(namespace, name), _lives(namespace, name)
+    attempts, lives = attempts_of(namespace, name), lives_of(namespace, name)
     if not (rows or waiting or attempts or lives):
         return missing(request, f"Pod {full}", shown)
+    if wanted and attempts is not None and lives is not None:
+        return downloads.answer(_sheet(namespace, name, lives, attempts), wanted, shown.version)
     context = {
         "pod": full,
         "namespace": namespace,
-        "used": spent(Q(namespace=namespace, pod=name), timezone.now(), SHOWN_DAYS),
+        "used": spent(Q(namespace=namespace, pod=name), now, SHOWN_DAYS),
         "waiting": waiting,
         "rows": [GpuView(row) for row in rows],
         "attempts": attempts,
-        "explained": explained_of(attempts or (), shown, sees),
+        "explained": explained_of(attempts or (), shown, visibility_of(request).sees),
         "lives": lives,
+        "ago": now - AGO,
+        "downloads": downloads.links(request) if lives is not None else (),
         "patterns": slice_map.render_patterns(),
     }
-    return respond(request, "dashboard/pod.html", context, current=shown)
+    # A file that cannot be made is no page that tells why.
+    status = HTTPStatus.SERVICE_UNAVAILABLE if wanted else HTTPStatus.OK
+    return respond(request, "dashboard/pod.html", context, current=shown, status=status)
+
+
+def _sheet(
+    namespace: str, name: str, lives: tuple[Life, ...], attempts: tuple[Attempt, ...]
+) -> downloads.Sheet:
+    return pod_sheet(
+        namespace, name, [life.row for life in lives], [attempt.said for attempt in attempts]
+    )
 
 
 def explained_of(attempts: tuple[Attempt, ...], shown: ClusterMap, sees: Sees) -> Explained | None:
@@ -130,45 +124,6 @@ def explained_of(attempts: tuple[Attempt, ...], shown: ClusterMap, sees: Sees) -
                 smaller_profile=smaller["profile"] if smaller else "",
             )
     return None
-
-
-def _is_on(row: GpuRow, pod: str) -> bool:
-    return any(pod in cell.pod.split(", ") for cell in row.cells)
-
-
-def _attempts(namespace: str, name: str) -> tuple[Attempt, ...] | None:
-    """What was said of the Pod, newest first, two queries; None where it cannot be read."""
-    try:
-        said = said_of(namespace, name, limit=ATTEMPTS_MAX)
-    except DatabaseError as error:
-        logger.warning("Pod %s/%s: the mirror cannot be read: %s", namespace, name, error)
-        return None
-    return tuple(
-        Attempt(item, outcome_word(item.outcome), reason_words(item.code) if item.code else "")
-        for item in said
-    )
-
-
-def _lives(namespace: str, name: str) -> tuple[Life, ...] | None:
-    """The Pod's reservations, newest first, one query; None where they cannot be read."""
-    rows = MigReservation.objects.filter(namespace=namespace, pod=name)[:RESERVATIONS_MAX]
-    try:
-        return tuple(Life(row, phase_word(row.phase), _steps(row)) for row in rows)
-    except DatabaseError:
-        return None
-
-
-def _steps(row: MigReservation) -> tuple[Step, ...]:
-    took = row.steps_s
-    steps = (
-        Step(step_word("held"), row.held_at, None),
-        Step(step_word("reserved"), row.reserved_at, took["hold_s"]),
-        Step(step_word("realized"), row.realized_at, took["realize_s"]),
-        Step(step_word("started"), row.started_at, took["start_s"]),
-        Step(step_word("terminating"), row.terminating_at, None),
-        Step(step_word("released"), row.released_at, took["terminate_s"]),
-    )
-    return tuple(step for step in steps if step.at is not None)
 
 
 def _lines(body: Mapping[str, Any], shown: ClusterMap) -> list[GpuLine]:

@@ -34,10 +34,11 @@ class PodLink:
     address: str
 
 
-def pod_link(full_name: str) -> PodLink:
-    """Link to the page of ``namespace/name``."""
+def pod_link(full_name: str, at: str = "") -> PodLink:
+    """Link to the page of ``namespace/name``; ``at`` is the query string that keeps a moment."""
     namespace, _, name = full_name.partition("/")
-    return PodLink(full_name, reverse("dashboard:pod-page", args=[namespace, name]))
+    address = reverse("dashboard:pod-page", args=[namespace, name])
+    return PodLink(full_name, f"{address}{at}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class TableLine:
 
     cell: Cell
     row: GpuRow
+    at: str = ""
 
     @property
     def anchor(self) -> str:
@@ -63,7 +65,7 @@ class TableLine:
     @property
     def pods(self) -> list[PodLink]:
         """The Pods of the cell: several where owners are in conflict."""
-        return [pod_link(name) for name in self.cell.pod.split(", ") if name]
+        return [pod_link(name, self.at) for name in self.cell.pod.split(", ") if name]
 
     @property
     def memory(self) -> str:
@@ -115,7 +117,7 @@ class GpuView:
 
     @property
     def lines(self) -> list[TableLine]:
-        return [TableLine(cell, self.row) for cell in self.row.cells]
+        return [TableLine(cell, self.row, self.at) for cell in self.row.cells]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def page(request: HttpRequest) -> HttpResponse:
     """The cluster map; 400 for a query that means nothing, 503 while the cluster is not known."""
     current = seen_map(request)
     try:
-        wanted = downloads.asked_format(request, (*downloads.ROWS, "svg"))
+        wanted = downloads.asked_format(request, downloads.DRAWN)
         theme = downloads.asked_theme(request)
         query = parse_query({"density": display_of(request).density, **_chosen(request)})
     except InvalidField as error:

@@ -16,11 +16,12 @@ from hami_web.access.roles import Verb
 from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.errors import InvalidField
 from hami_web.core.policy import parse_scheduling_policy
-from hami_web.dashboard import slice_map
+from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cells import Cell
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.installed import installed_map
-from hami_web.dashboard.pages import missing, respond
+from hami_web.dashboard.pages import missing, refused, respond
+from hami_web.dashboard.plan_sheets import answer_sheet
 from hami_web.dashboard.planned import grouped, planned_cell, pod_name, with_planned
 from hami_web.dashboard.presentation import GpuView
 from hami_web.dashboard.seen import seen_map
@@ -96,18 +97,31 @@ def page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("wish", "").strip()
     devices = request.GET.get("devices", "1")
     context: dict[str, object] = {"wish": text, "devices": devices}
-    if not text:
-        return respond(request, "dashboard/what_if.html", context, current=shown)
     try:
-        wish = parse_wish(text, devices)
-        policy = parse_scheduling_policy(settings.SCHEDULING_POLICY)
-        answer = ask(current.records, Question(wish.request(), wish.pods), policy)
+        wanted = downloads.asked_format(request)
+    except InvalidField as error:
+        return refused(request, error, shown)
+    try:
+        asked = _asked(text, devices, current) if text else None
     except InvalidField as error:
         context["error"] = error
         return respond(request, "dashboard/what_if.html", context, current=shown, status=400)
-    context["outcome"] = outcome_of(wish, answer, shown, visibility_of(request).sees)
-    context["patterns"] = slice_map.render_patterns()
+    sees = visibility_of(request).sees
+    if wanted:
+        sheet = answer_sheet(asked[1] if asked else None, shown, sees)
+        return downloads.answer(sheet, wanted, shown.version)
+    if asked:
+        context["downloads"] = downloads.links(request)
+        context["outcome"] = outcome_of(*asked, shown, sees)
+        context["patterns"] = slice_map.render_patterns()
     return respond(request, "dashboard/what_if.html", context, current=shown)
+
+
+def _asked(text: str, devices: str, current: ClusterMap) -> tuple[Wish, Answer]:
+    """A wish and the answer over all there is. Raises InvalidField."""
+    wish = parse_wish(text, devices)
+    policy = parse_scheduling_policy(settings.SCHEDULING_POLICY)
+    return wish, ask(current.records, Question(wish.request(), wish.pods), policy)
 
 
 def outcome_of(wish: Wish, answer: Answer, shown: ClusterMap, sees: Sees) -> Outcome:

@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from hami_web.history.models import TEXT_MAX, Decision, Explanation, Outcome, Refusal
 from hami_web.inventory.models import KEY_MAX, NAME_MAX
@@ -142,11 +142,16 @@ class Said:
     explanation: object
 
 
-def said_of(namespace: str, pod: str, *, limit: int) -> list[Said]:
-    """What is known of a Pod's scheduling, newest first; two queries."""
-    about = {"namespace": namespace, "pod": pod}
-    decided = Decision.objects.filter(**about).select_related("explanation")[:limit]
-    refused = Refusal.objects.filter(**about)[:limit]
+def said_of(namespace: str, pod: str, *, limit: int, until: datetime | None = None) -> list[Said]:
+    """What is known of a Pod's scheduling, newest first; two queries.
+
+    ``until`` leaves out what was said after it first.
+    """
+    about = Q(namespace=namespace, pod=pod)
+    if until is not None:
+        about &= Q(first_at__lte=until)
+    decided = Decision.objects.filter(about).select_related("explanation")[:limit]
+    refused = Refusal.objects.filter(about)[:limit]
     found = [_said(row) for row in decided] + [_said_by_scheduler(row) for row in refused]
     return sorted(found, key=lambda item: item.last_at, reverse=True)[:limit]
 

@@ -29,9 +29,30 @@ from hami_web.reservations.mirror import mirror_pods, release_pods
 from tests.mirror import observations as seen
 
 from .test_drawing import GPU, REGISTER, drawn, node, pod
-from .test_pod_page import BODY
 
 MINUTE = timedelta(minutes=1)
+BODY = {
+    "asked": [],
+    "nodes_asked": 1,
+    "reasons": {"CardMigTopologyInfeasible": 1},
+    "nodes": [
+        {"node": "n1", "code": None, "text": "", "found": 0, "wanted": 1, "doubts": [], "gpus": [
+            {"gpu_uuid": GPU, "code": "CardMigTopologyInfeasible", "free_memory_slices": 5,
+             "memory_slices": 8},
+        ]},
+        {"node": "n2", "code": "NodeCapabilityStale", "text": "", "found": 0, "wanted": 1,
+         "doubts": [], "gpus": []},
+    ],
+    "quota": None,
+    "nearest": {"node": "n1", "gpu_uuid": GPU, "profile": "3g.20gb", "start": 4, "size": 4,
+                "fragmented": True, "text": "3g.20gb would fit without secret/owner",
+                "reservations": [{"namespace": "secret", "name": "owner", "uid": "u", "size": 1,
+                                  "profile": "1g.5gb", "start": 4}],
+                "smaller": {"profile": "2g.10gb", "memory_mib": 9856, "node": "n1",
+                            "gpu_uuid": GPU, "start": 2, "size": 2}},
+    "nearest_known": True,
+}  # fmt: skip
+"""Why a Pod was refused, as the extender writes it."""
 
 
 def gpu_of(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import DatabaseError, connection
@@ -11,37 +12,18 @@ from django.utils import timezone
 
 from hami_web.core.reasons import Reason
 from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
+from hami_web.dashboard.moments import written
 from hami_web.dashboard.wording import OUTCOME_WORDS, PHASE_WORDS, REASON_WORDS
 from hami_web.history.models import Decision, Explanation, Outcome
 from hami_web.reservations.models import MigReservation, Phase
 
+from .filled import BODY, fill_tables
 from .given import GivenMap
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = pytest.mark.django_db
 
 REASON = "0/1 nodes are available: 1 2/2 CardMigTopologyInfeasible."
-BODY = {
-    "asked": [],
-    "nodes_asked": 1,
-    "reasons": {"CardMigTopologyInfeasible": 1},
-    "nodes": [
-        {"node": "n1", "code": None, "text": "", "found": 0, "wanted": 1, "doubts": [], "gpus": [
-            {"gpu_uuid": GPU, "code": "CardMigTopologyInfeasible", "free_memory_slices": 5,
-             "memory_slices": 8},
-        ]},
-        {"node": "n2", "code": "NodeCapabilityStale", "text": "", "found": 0, "wanted": 1,
-         "doubts": [], "gpus": []},
-    ],
-    "quota": None,
-    "nearest": {"node": "n1", "gpu_uuid": GPU, "profile": "3g.20gb", "start": 4, "size": 4,
-                "fragmented": True, "text": "3g.20gb would fit without secret/owner",
-                "reservations": [{"namespace": "secret", "name": "owner", "uid": "u", "size": 1,
-                                  "profile": "1g.5gb", "start": 4}],
-                "smaller": {"profile": "2g.10gb", "memory_mib": 9856, "node": "n1",
-                            "gpu_uuid": GPU, "start": 2, "size": 2}},
-    "nearest_known": True,
-}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +126,36 @@ def test_without_the_database_the_cluster_still_answers(client: Client) -> None:
     assert response.status_code == 200
     assert "The history cannot be read" in response.content.decode()
     assert "1g.5gb" in response.content.decode()
+
+
+def test_a_pod_can_be_seen_as_it_was(client: Client) -> None:
+    """What it had and had been told by then; what came later is not told."""
+    fill_tables(1)
+    now = timezone.now()
+    Decision.objects.filter(pod="waits").update(first_at=now - timedelta(minutes=50))
+    moments = {minutes: written(now - timedelta(minutes=minutes)) for minutes in (20, 45, 70)}
+    path = "/pods/team-0/gone0"
+    had = client.get(path, {"at": moments[45]}).content.decode()
+    assert had.count('<svg class="memory"') == 1
+    assert "As it was at" in had
+    assert f'href="{path}?{urlencode({"at": moments[45]})}"' in had
+    assert "<b>released</b>" not in had
+    after = client.get(path, {"at": moments[20]}).content.decode()
+    assert "This Pod had nothing then" in after
+    assert "<b>released</b>" in after
+    assert client.get(path, {"at": moments[70]}).status_code == 404
+    assert client.get(path, {"at": "soon"}).status_code == 400
+    waited = client.get("/pods/team/waits", {"at": moments[45]}).content.decode()
+    assert "no available node" in waited
+    assert "after this moment" in waited
+    assert 'href="?at=' in client.get("/pods/team/waits").content.decode()
+
+
+def test_the_past_of_a_pod_that_cannot_be_read_says_so(client: Client) -> None:
+    def broken(*_: object) -> None:
+        raise DatabaseError("gone")
+
+    with connection.execute_wrapper(lambda *_: broken()):
+        answer = client.get("/pods/team/a", {"at": written(timezone.now())})
+    assert answer.status_code == 503
+    assert "The history cannot be read" in answer.content.decode()

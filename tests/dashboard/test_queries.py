@@ -32,7 +32,7 @@ QUERIES: Final[dict[str, int]] = {
     "dashboard:migration-run": 5, "dashboard:namespaces": 3, "dashboard:namespace-page": 3,
     "dashboard:node-page": 2, "dashboard:gpu-page": 5, "dashboard:pod-page": 5, "access:login": 0,
     "table": 1, "answer": 1, "plan": 2, "Pod with reservation": 5, "one GPU": 1, "summary": 1,
-    "past map": 6, "past GPU": 5, "past node": 5,
+    "past map": 6, "past GPU": 5, "past node": 5, "past Pod": 8,
 }  # fmt: skip
 """Queries of each page, that of the caller's token included."""
 MORE: Final = {
@@ -40,7 +40,7 @@ MORE: Final = {
     "plan": "/drain-plan?profile=3g.20gb&count=3", "Pod with reservation": "/pods/team/a0",
     "one GPU": f"/fragments/gpus/{GPU}", "summary": "/fragments/summary",
     "past map": "/history?at={then}", "past GPU": f"/gpus/{GPU}?at={{then}}",
-    "past node": "/nodes/n1?at={then}",
+    "past node": "/nodes/n1?at={then}", "past Pod": "/pods/team-0/gone0?at={then}",
 }  # fmt: skip
 """What pages show when they are asked something, and fragments."""
 
