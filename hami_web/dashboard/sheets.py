@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from hami_web.access.models import AuditEntry
 from hami_web.dashboard.downloads import Sheet
 from hami_web.dashboard.room import RoomLine
+from hami_web.dashboard.side_by_side import Side
 from hami_web.history.changes import Change
 from hami_web.history.decisions import Said
 from hami_web.history.models import Alert, Drift
@@ -17,7 +18,9 @@ AUDIT = (
     *("at", "actor", "source", "role", "verb", "kind", "namespace", "name", "outcome"),
     *("address", "request_id", "detail"),
 )
-DRIFT = ("at", "cause", "kind", "entity", "key", "detail")
+_CORRECTION = ("at", "cause", "kind", "entity", "key", "detail")
+DRIFT = (*_CORRECTION, "placement", "now", "now_reservation", "now_node", "now_mirror")
+"""``now``: in what the three sources differ, ``agree`` where they do not."""
 CHANGE = (
     *("at", "entity", "change", "namespace", "pod", "node", "gpu_uuid", "profile", "start", "size"),
     "detail",
@@ -38,9 +41,16 @@ def alerts_sheet(alerts: Iterable[Alert]) -> Sheet:
     return Sheet("alerts", ALERT, [_values(each, ALERT) for each in alerts])
 
 
-def drift_sheet(rows: Iterable[Drift]) -> Sheet:
-    """Corrections of the mirror."""
-    return Sheet("drift", DRIFT, [_values(each, DRIFT) for each in rows])
+def drift_sheet(rows: Iterable[tuple[Drift, Side | None]]) -> Sheet:
+    """Corrections of the mirror, and what each source says of their place now."""
+    return Sheet("drift", DRIFT, [[*_values(row, _CORRECTION), *_now(side)] for row, side in rows])
+
+
+def _now(side: Side | None) -> list[str]:
+    if side is None:
+        return [""] * (len(DRIFT) - len(_CORRECTION))
+    told = side.difference or "agree"
+    return [str(side.placement), told, side.annotation, side.node, side.mirror]
 
 
 def audit_sheet(entries: Iterable[AuditEntry]) -> Sheet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.placement import Placement
 from hami_web.inventory.models import BlockedInterval
 from hami_web.reservations.models import LIVE, MigReservation, Phase
-from hami_web.scheduling.records import Claim, GpuRecord
+from hami_web.scheduling.records import GpuRecord
 
 logger = logging.getLogger(__name__)
 
@@ -70,34 +70,52 @@ class Side:
 
 
 def sides_of(record: GpuRecord, sees: Sees) -> list[Side] | None:
-    """Every placement that anyone names, lowest first; two queries, None where they fail.
+    """Every placement that anyone names, lowest first; two queries, None where they fail."""
+    uuid = record.capability.uuid
+    found = sides_on({uuid: record}, sees)
+    return None if found is None else list(found[uuid].values())
+
+
+def sides_on(
+    gpus: Mapping[str, GpuRecord | None], sees: Sees
+) -> dict[str, dict[Placement, Side]] | None:
+    """The same of several GPUs by UUID, also two queries; None is a GPU that the cluster lacks.
 
     What was just changed may differ for the second that the worker takes to follow.
     """
-    uuid = record.capability.uuid
-    rows = MigReservation.objects.filter(LIVE, ~Q(phase=Phase.HELD), gpu_uuid=uuid)
+    mirrored: dict[str, dict[Placement, Told]] = {uuid: {} for uuid in gpus}
+    rows = MigReservation.objects.filter(LIVE, ~Q(phase=Phase.HELD), gpu_uuid__in=mirrored)
+    blocked = BlockedInterval.objects.filter(gpu__uuid__in=mirrored).select_related("gpu")
     try:
-        mirrored = {row.placement: _of_row(row) for row in rows}
-        for item in BlockedInterval.objects.filter(gpu__uuid=uuid):
-            blocked = Told(blocked=item.reason or "?")
-            mirrored.setdefault(Placement(item.start, item.size), blocked)
+        for row in rows:
+            mirrored[row.gpu_uuid][row.placement] = _of_row(row)
+        for item in blocked:
+            placement = Placement(item.start, item.size)
+            mirrored[item.gpu.uuid].setdefault(placement, Told(blocked=item.reason or "?"))
     except DatabaseError as error:
-        logger.warning("GPU %s: the mirror cannot be read: %s", uuid, error)
+        logger.warning("side by side: the mirror cannot be read: %s", error)
         return None
-    told = _of_cluster(record.claims)
+    return {uuid: _sides(record, mirrored[uuid], sees) for uuid, record in gpus.items()}
+
+
+def _sides(
+    record: GpuRecord | None, mirrored: dict[Placement, Told], sees: Sees
+) -> dict[Placement, Side]:
+    told = _of_cluster(record) if record else {}
+    return {
+        placement: _side(placement, told.get(placement), mirrored.get(placement), sees)
+        for placement in sorted({*told, *mirrored})
+    }
+
+
+def _of_cluster(record: GpuRecord) -> dict[Placement, Told]:
+    told = {
+        claim.placement: Told(claim.pod.namespace, claim.pod.name, claim.profile, claim.mig_uuid)
+        for claim in record.claims
+    }
     for interval in record.blocked:
         told.setdefault(interval.placement, Told(blocked=interval.reason or "?"))
-    return [
-        _side(placement, told.get(placement), mirrored.get(placement), sees)
-        for placement in sorted({*told, *mirrored})
-    ]
-
-
-def _of_cluster(claims: Iterable[Claim]) -> dict[Placement, Told]:
-    return {
-        claim.placement: Told(claim.pod.namespace, claim.pod.name, claim.profile, claim.mig_uuid)
-        for claim in claims
-    }
+    return told
 
 
 def _of_row(row: MigReservation) -> Told:

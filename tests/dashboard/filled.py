@@ -147,7 +147,7 @@ def _fill_history(number: int) -> None:
     )
     Drift.objects.create(
         reconciliation=run, at=at, cause=DriftCause.ALTERED, kind="vanished", entity="reservation",
-        key=f"team/a{number} 0.0",
+        key=f"team/a{number} 0.0 1g.5gb {gpu_of(number)} 0:1",
     )  # fmt: skip
     AuditEntry.objects.create(
         at=at, actor="ann", source="local", verb="cordon-gpu", kind="gpu", name=gpu_of(number),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -9,10 +10,14 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils import timezone
 
+from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.history_wording import ALERTS, CAUSES, KINDS
 from hami_web.history.conditions import AlertCode
 from hami_web.history.models import Alert, AlertState, Drift, DriftCause, Reconciliation
 from hami_web.inventory.observed import DifferenceKind
+
+from .given import GivenMap
+from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("live")]
 
@@ -82,6 +87,40 @@ def test_drift_is_told_with_cause_and_the_last_comparison(client: Client, settin
     assert "team/a 0.0" in page
     settings.ANONYMOUS_NAMESPACES = ("team",)
     assert "team/a" not in client.get("/drift").content.decode()
+
+
+def test_each_correction_of_a_place_has_the_three_sources_of_now_beside_it(
+    client: Client, live: GivenMap
+) -> None:
+    known = drawn([node()], [pod("a", 0, 1, IDENTITY), pod("b", 4, 1)])
+    live.show(ClusterMap(9, known.nodes, (), known.records))
+    now = timezone.now()
+    run = Reconciliation.objects.create(
+        began_at=now, finished_at=now, nodes=1, pods=2, corrections=1
+    )
+    keys = {
+        "reservation": f"team/a 0.0 1g.5gb {GPU} 0:1", "hold": f"team/over 0.0 1g.5gb {GPU} 2:1",
+        "blocked": "GPU-gone 4:4", "gpu": GPU, "node": "n1", "doubt": "team/a odd 0:1",
+    }  # fmt: skip
+    for entity, key in keys.items():
+        Drift.objects.create(
+            reconciliation=run, at=now, cause=DriftCause.ALTERED, kind=DifferenceKind.CHANGED,
+            entity=entity, key=key, detail="phase",
+        )  # fmt: skip
+    told = json.loads(client.get("/drift?format=json").content)["rows"]
+    by_entity = {row["entity"]: row for row in told}
+    reservation = by_entity["reservation"]
+    assert (reservation["now"], reservation["placement"]) == ("mirror lacks it", "0:1")
+    assert reservation["now_reservation"] == "team/a 1g.5gb"
+    assert reservation["now_node"] == IDENTITY.mig_uuid
+    assert (reservation["now_mirror"], by_entity["hold"]["now"]) == ("", "agree")
+    assert by_entity["blocked"]["now"] == "agree"  # nobody names it any more
+    assert {by_entity[name]["now"] for name in ("gpu", "node", "doubt")} == {""}
+    page = client.get("/drift").content.decode()
+    assert page.count("the mirror lacks it") == 1
+    assert page.count(f'href="/gpus/{GPU}"') == 3
+    assert 'href="/nodes/n1"' in page
+    assert "/gpus/GPU-gone" not in page
 
 
 def test_a_mirror_that_was_never_compared_says_so(client: Client) -> None:

@@ -26,7 +26,7 @@ FEW, MANY = 2, 12
 """Nodes, with two GPUs each; fewer rows than a page of a list holds."""
 QUERIES: Final[dict[str, int]] = {
     "dashboard:page": 1, "dashboard:fragmentation": 2, "dashboard:what-if": 1,
-    "dashboard:drain": 1, "dashboard:history": 6, "dashboard:alerts": 2, "dashboard:drift": 3,
+    "dashboard:drain": 1, "dashboard:history": 6, "dashboard:alerts": 2, "dashboard:drift": 5,
     "dashboard:audit": 2, "dashboard:about": 1, "dashboard:document": 1, "dashboard:settings": 1,
     "dashboard:setup": 12, "dashboard:migration": 5, "dashboard:migration-converter": 1,
     "dashboard:migration-run": 5, "dashboard:namespaces": 3, "dashboard:namespace-page": 3,
