@@ -32,6 +32,7 @@ PHRASES: Final = {
     "a name such as nvidia.com/gpu": "形如 nvidia.com/gpu 的名称",
     "GPU UUIDs or indexes, separated by commas": "GPU UUID 或序号，以逗号分隔",
     "oidc, proxy; several with commas": "oidc, proxy；多个以逗号分隔",
+    "empty, or /NAME/… of letters, digits, - . _ ~": "空，或由字母、数字和 - . _ ~ 组成的 /NAME/…",
 }
 """What is allowed, in Chinese; numbers and lists of words are the same in every language."""
 _ROW: Final = re.compile(r"^\| `([A-Z_]+)` \|.*\| ([^|]*) \|$", re.MULTILINE)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.settings_reference import PHRASES, agent, control_plane
+
 ROOT = Path(__file__).parents[2]
 CHINESE = ROOT / "docs" / "zh"
 TWINS = {
@@ -59,3 +61,8 @@ def test_a_chinese_document_is_chinese(name: str) -> None:
         words = re.sub(names, "", NAMES.sub("", paragraph))
         latin, han = len(re.findall(r"[A-Za-z]", words)), len(re.findall("[\u4e00-\u9fff]", words))
         assert latin < 40 or han > latin / 6, paragraph
+
+
+def test_what_is_allowed_is_said_in_chinese() -> None:
+    allowed = {row[2] for row in (*control_plane(), *agent())}
+    assert {words for words in allowed if re.search("[a-z]+ [a-z]+", words)} <= PHRASES.keys()
