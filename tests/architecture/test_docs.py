@@ -17,7 +17,7 @@ from hami_web.migration.codes import MEANINGS, FindingCode
 from node_agent import podevents, recovery
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SETTINGS = (
     ROOT / "hami_web" / "settings.py",
     ROOT / "hami_web" / "access_settings.py",
@@ -57,10 +57,21 @@ def test_every_documented_setting_exists() -> None:
     assert documented == variables()
 
 
+def anchors(text: str) -> list[str]:
+    """What `#` leads to in a document, in order: headings, as hosts of repositories spell them."""
+    prose = re.sub(r"(?ms)^```.*?^```", "", text)
+    headings = re.findall(r"(?m)^#+ (.+)$", prose)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_relative_link_resolves(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
-        assert (document.parent / target).exists(), target
+    text = document.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+        led = document.parent / target if target else document
+        assert led.exists(), target
+        if anchor:
+            assert anchor in anchors(led.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
 def test_every_target_that_the_documents_name_exists() -> None:
