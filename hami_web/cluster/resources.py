@@ -31,10 +31,14 @@ WATCH_SILENCE_S: Final = 15.0
 class Resource(Generic[T]):
     """List and watch of one collection, for example ``/api/v1/nodes``."""
 
-    def __init__(self, transport: Transport, path: str, view: type[T], *, label: str = "") -> None:
+    def __init__(
+        self, transport: Transport, path: str, view: type[T], *, label: str = "", of: str = ""
+    ) -> None:
+        """``label`` and ``of`` are a label selector and a field selector, empty for all objects."""
         self._transport = transport
         self._path = path
-        self._query: dict[str, str | int] = {"labelSelector": label} if label else {}
+        selectors = {"labelSelector": label, "fieldSelector": of}
+        self._query: dict[str, str | int] = {k: text for k, text in selectors.items() if text}
         self._list = msgspec.json.Decoder(ObjectList[view])  # type: ignore[valid-type]
         self._item = msgspec.json.Decoder(view)
 

@@ -117,7 +117,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         return refused(request, error, current)
     try:
         runs = list(MigrationRun.objects.all()[:RUNS_SHOWN])
-        finished = MigrationRun.objects.filter(state=RunState.FINISHED).first()
+        finished = MigrationRun.objects.filter(state=RunState.FINISHED, node="").first()
         nodes = _nodes(finished) if finished else []
     except DatabaseError as error:
         return _unreadable(request, "dashboard/migration.html", error)

@@ -100,7 +100,9 @@ def read_recorded() -> Recorded | None:
 
 def _readiness(now: datetime) -> ReadinessLook | None:
     """The newest readiness check that was finished lately, two queries."""
-    runs = MigrationRun.objects.filter(state=RunState.FINISHED, finished_at__gte=now - LATELY)
+    runs = MigrationRun.objects.filter(
+        state=RunState.FINISHED, node="", finished_at__gte=now - LATELY
+    )
     run = runs.order_by("-finished_at").first()
     if run is None or run.finished_at is None:
         return None

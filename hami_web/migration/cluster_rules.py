@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
 import yaml
@@ -10,14 +11,15 @@ import yaml
 from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import InvalidPolicy
 from hami_web.core.geometries import LEGACY_KEY, convert, holds_geometries
+from hami_web.migration.certificates import end_of_bundle
 from hami_web.migration.codes import FindingCode
+from hami_web.migration.controllers import returning_everywhere, subject_of, told_of
 from hami_web.migration.facts import ClusterFacts, Part
 from hami_web.migration.findings import FoundFinding
-from hami_web.migration.objects import ClusterPolicy, Workload
+from hami_web.migration.objects import Workload
 from hami_web.migration.recognized import (
     DYNAMIC_SINCE,
     HAMI_PLUGIN,
-    MIG_MANAGER,
     component,
     hami_version,
     is_hami,
@@ -26,6 +28,9 @@ from hami_web.migration.recognized import (
 
 OUR_SERVICE: Final = "hami-extender"
 """The Service that our webhook calls."""
+ALLOWLIST_KEY: Final = "migProfileAllowlist"
+ENDS_SOON: Final = timedelta(days=21)
+"""cert-manager renews earlier, and set-up a month before the end, at each upgrade of the chart."""
 _OTHER_SERVICE: Final = "hami-scheduler"
 
 
@@ -34,11 +39,13 @@ def examine_cluster(facts: ClusterFacts) -> Iterator[FoundFinding]:
     for part, why in facts.unread.items():
         yield FoundFinding(FindingCode.NOT_READ, part.value, why)
     for workload in facts.workloads:
-        yield from _workload(workload)
+        yield from _scheduler(workload)
     yield from _versions(facts)
-    for policy in facts.policies:
-        yield from _policy(policy, facts)
+    if Part.NODES in facts.unread:
+        yield from returning_everywhere(facts)
     yield from _webhooks(facts)
+    served = f"Service {facts.namespace}/{OUR_SERVICE}"
+    yield from _expiry(served, facts.certificate_ends, facts)
     yield from _configuration(facts)
     for right in facts.missing_rights:
         evidence = f"{right.account} may not {right.verb} {right.resource}"
@@ -53,30 +60,12 @@ def is_hami_scheduler(workload: Workload) -> bool:
     return is_hami(workload.images) and "scheduler" in workload.metadata.name
 
 
-def plugin_code(images: Iterable[str]) -> FindingCode:
-    """HAMi's plugin by its release: one that does not tell counts as an old one."""
-    version = hami_version(images)
-    dynamic = version is not None and version >= DYNAMIC_SINCE
-    return FindingCode.OTHER_DEVICE_PLUGIN if dynamic else FindingCode.LEGACY_DEVICE_PLUGIN
-
-
-def _workload(workload: Workload) -> Iterator[FoundFinding]:
-    subject = f"{workload.kind} {workload.full_name}"
-    told = f"images {', '.join(workload.images)}; {workload.wanted} wanted"
-    if program(workload.labels) == MIG_MANAGER:
-        # Even with no Pod wanted: a label on a node is enough to bring one back.
-        owners = ", ".join(f"{owner.kind}/{owner.name}" for owner in workload.owners)
-        evidence = f"{told}; owned by {owners or 'nobody'}"
-        yield FoundFinding(FindingCode.MIG_MANAGER_CONTROLLED, subject, evidence)
-    elif workload.wanted == 0:
-        return
-    elif is_hami_scheduler(workload):
+def _scheduler(workload: Workload) -> Iterator[FoundFinding]:
+    if workload.wanted and is_hami_scheduler(workload):
         version = hami_version(workload.images)
         legacy = version is None or version < DYNAMIC_SINCE
         code = FindingCode.LEGACY_SCHEDULER if legacy else FindingCode.OTHER_SCHEDULER
-        yield FoundFinding(code, subject, told)
-    elif program(workload.labels) == HAMI_PLUGIN:
-        yield FoundFinding(plugin_code(workload.images), subject, told)
+        yield FoundFinding(code, subject_of(workload), told_of(workload))
 
 
 def _versions(facts: ClusterFacts) -> Iterator[FoundFinding]:
@@ -92,16 +81,6 @@ def _versions(facts: ClusterFacts) -> Iterator[FoundFinding]:
         yield FoundFinding(FindingCode.MIXED_VERSIONS, "HAMi", evidence)
 
 
-def _policy(policy: ClusterPolicy, facts: ClusterFacts) -> Iterator[FoundFinding]:
-    if policy.keeps_mig_manager:
-        evidence = "spec.migManager.enabled is not false"
-        found = [w.full_name for w in facts.workloads if program(w.labels) == MIG_MANAGER]
-        if found:
-            evidence += f"; DaemonSet {', '.join(found)}"
-        subject = f"ClusterPolicy {policy.metadata.name}"
-        yield FoundFinding(FindingCode.MIG_MANAGER_CONTROLLED, subject, evidence)
-
-
 def _webhooks(facts: ClusterFacts) -> Iterator[FoundFinding]:
     if Part.WEBHOOKS in facts.unread:
         return
@@ -114,8 +93,11 @@ def _webhooks(facts: ClusterFacts) -> Iterator[FoundFinding]:
             name = configuration.metadata.name
             if service.name == OUR_SERVICE and service.namespace == facts.namespace:
                 ours = True
-                if not hook.client_config.ca_bundle:
+                bundle = hook.client_config.ca_bundle
+                if not bundle:
                     yield FoundFinding(FindingCode.WEBHOOK_UNTRUSTED, name, "caBundle is empty")
+                else:
+                    yield from _expiry(f"{name} caBundle", end_of_bundle(bundle), facts)
             elif service.name.endswith(_OTHER_SERVICE):
                 evidence = f"webhook {hook.name} calls {service.namespace}/{service.name}"
                 yield FoundFinding(FindingCode.OTHER_WEBHOOK, name, evidence)
@@ -124,27 +106,50 @@ def _webhooks(facts: ClusterFacts) -> Iterator[FoundFinding]:
         yield FoundFinding(FindingCode.WEBHOOK_MISSING, "MutatingWebhookConfiguration", evidence)
 
 
+def _expiry(subject: str, ends: datetime | None, facts: ClusterFacts) -> Iterator[FoundFinding]:
+    """A certificate that has ended, or ends before people may have looked again."""
+    if ends is None or facts.read_at is None or ends - facts.read_at > ENDS_SOON:
+        return
+    over = ends <= facts.read_at
+    code = FindingCode.CERTIFICATE_EXPIRED if over else FindingCode.CERTIFICATE_EXPIRES
+    yield FoundFinding(code, subject, f"valid until {ends:%F %T} UTC")
+
+
 def _configuration(facts: ClusterFacts) -> Iterator[FoundFinding]:
     if Part.CONFIG_MAPS in facts.unread:
         return
-    extender = False
+    extender = allowlist = False
     for item in facts.config_maps:
         ours = item.metadata.namespace == facts.namespace
         for key, text in (item.data or {}).items():
             extender |= ours and "filterVerb" in text and "hami-scheduler" in text
-            yield from _device_configuration(f"ConfigMap {item.full_name}", key, text)
+            document = _document(text)
+            allowlist |= ours and ALLOWLIST_KEY in _section(document)
+            yield from _device_configuration(f"ConfigMap {item.full_name}", key, document)
+    if not allowlist:
+        evidence = f"no ConfigMap of namespace {facts.namespace} has nvidia.{ALLOWLIST_KEY}"
+        yield FoundFinding(FindingCode.ALLOWLIST_MISSING, "device configuration", evidence)
     if not extender:
         evidence = f"no ConfigMap of namespace {facts.namespace} has filterVerb"
         yield FoundFinding(FindingCode.EXTENDER_NOT_CONFIGURED, "kube-scheduler", evidence)
 
 
-def _device_configuration(subject: str, key: str, text: str) -> Iterator[FoundFinding]:
+def _document(text: str) -> object:
+    """What a text of a ConfigMap says, where it is YAML."""
     try:
-        document = yaml.safe_load(text)
+        return yaml.safe_load(text)
     except yaml.YAMLError:
-        return
+        return None
+
+
+def _section(document: object) -> Mapping[str, object]:
+    """The part of a device configuration that is about NVIDIA's GPUs; empty where there is none."""
     section = document.get("nvidia") if isinstance(document, dict) else None
-    if isinstance(section, dict) and "migProfileAllowlist" in section:
+    return section if isinstance(section, dict) else {}
+
+
+def _device_configuration(subject: str, key: str, document: object) -> Iterator[FoundFinding]:
+    if ALLOWLIST_KEY in _section(document):
         yield from _allowlist(subject, key, document)
     if not holds_geometries(document):
         return

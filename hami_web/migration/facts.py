@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from hami_web.core.allowlist import ProfileAllowlist
@@ -28,6 +29,7 @@ class Part(StrEnum):
     CLUSTER_POLICIES = "clusterpolicies"
     BUDGETS = "poddisruptionbudgets"
     WEBHOOKS = "mutatingwebhookconfigurations"
+    CERTIFICATE = "certificate"
     CONFIG_MAPS = "configmaps"
     RIGHTS = "rights"
 
@@ -43,7 +45,11 @@ class MissingRight:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The cluster as it was read; ``unread`` says for a part why it could not be read."""
+    """The cluster as it was read; ``unread`` says for a part why it could not be read.
+
+    ``certificate_ends`` is when what the extender serves ends, None without TLS; ``read_at`` is
+    when all of this was read.
+    """
 
     namespace: str
     version: str = ""
@@ -55,5 +61,7 @@ class ClusterFacts:
     webhooks: tuple[Webhook, ...] = ()
     config_maps: tuple[ConfigMap, ...] = ()
     missing_rights: tuple[MissingRight, ...] = ()
+    certificate_ends: datetime | None = None
+    read_at: datetime | None = None
     allowlist: ProfileAllowlist | None = None
     unread: dict[Part, str] = field(default_factory=dict)

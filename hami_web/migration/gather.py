@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from hami_web.cluster.transport import Request, Transport
 from hami_web.core.allowlist import ProfileAllowlist
 from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import CoreError
+from hami_web.migration.certificates import end_of_served
 from hami_web.migration.facts import ClusterFacts, MissingRight, Part
 from hami_web.migration.objects import (
     Budget,
@@ -69,24 +71,35 @@ class Cancelled(Exception):
 
 @dataclass(slots=True)
 class Gatherer:
-    """Reads one cluster. ``step`` is called before each part and page; it may raise Cancelled."""
+    """Reads one cluster. ``step`` is called before each part and page; it may raise Cancelled.
+
+    With a ``node`` only what concerns it: of nodes, Pods and budgets no others are read, and what
+    may concern every node is read whole. ``extender`` is the address at which it serves.
+    """
 
     transport: Transport
     namespace: str
     step: Callable[[Part], None]
+    node: str = ""
+    extender: str = ""
     unread: dict[Part, str] = field(default_factory=dict)
     _at: Part = Part.VERSION
 
     def gather(self) -> ClusterFacts:
         """Everything, part by part; what cannot be read is empty and told in ``unread``."""
         version = self._part(Part.VERSION, self._version, "")
-        nodes = self._listed(Part.NODES, "/api/v1/nodes", CheckedNode)
-        pods = self._listed(Part.PODS, "/api/v1/pods", CheckedPod)
+        of = f"metadata.name={self.node}" if self.node else ""
+        nodes = self._listed(Part.NODES, "/api/v1/nodes", CheckedNode, of)
+        if self.node and not nodes:
+            self.unread.setdefault(Part.NODES, f"there is no node {self.node}")
+        of = f"spec.nodeName={self.node}" if self.node else ""
+        pods = self._listed(Part.PODS, "/api/v1/pods", CheckedPod, of)
         workloads = self._workloads()
         policies = self._several(Part.CLUSTER_POLICIES, self._policies)
-        budgets = self._several(Part.BUDGETS, self._budgets)
+        budgets = self._several(Part.BUDGETS, lambda: self._budgets(pods))
         path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
         webhooks = self._listed(Part.WEBHOOKS, path, Webhook)
+        ends = self._part(Part.CERTIFICATE, lambda: end_of_served(self.extender), None)
         config_maps = self._several(Part.CONFIG_MAPS, lambda: self._config_maps(workloads))
         missing = self._several(Part.RIGHTS, self._missing_rights)
         return ClusterFacts(
@@ -100,6 +113,8 @@ class Gatherer:
             webhooks=webhooks,
             config_maps=config_maps,
             missing_rights=missing,
+            certificate_ends=ends,
+            read_at=datetime.now(UTC),
             allowlist=allowlist_of(config_maps, self.namespace),
             unread=self.unread,
         )
@@ -113,16 +128,16 @@ class Gatherer:
             self.unread[part] = str(error)
             return empty
 
-    def _listed(self, part: Part, path: str, view: type[T]) -> tuple[T, ...]:
-        return self._several(part, lambda: self._every(path, view))
+    def _listed(self, part: Part, path: str, view: type[T], of: str = "") -> tuple[T, ...]:
+        return self._several(part, lambda: self._every(path, view, of))
 
     def _several(self, part: Part, read: Callable[[], Iterable[V]]) -> tuple[V, ...]:
         empty: tuple[V, ...] = ()
         return self._part(part, lambda: tuple(read()), empty)
 
-    def _every(self, path: str, view: type[T]) -> Iterator[T]:
+    def _every(self, path: str, view: type[T], of: str = "") -> Iterator[T]:
         """All of a list; each page is told of, so that a long list does not look like a death."""
-        resource: Resource[T] = Resource(self.transport, path, view)
+        resource: Resource[T] = Resource(self.transport, path, view, of=of)
         for index, item in enumerate(Listing(resource, PAGE, threading.Event())):
             if index and index % PAGE == 0:
                 self.step(self._at)
@@ -153,12 +168,21 @@ class Gatherer:
         except NotFound:
             return ()
 
-    def _budgets(self) -> tuple[Budget, ...]:
-        """Before 1.21 the kind is a beta."""
+    def _budgets(self, pods: Iterable[CheckedPod]) -> tuple[Budget, ...]:
+        """Before 1.21 the kind is a beta. For one node those of its Pods' namespaces alone."""
         try:
-            return tuple(self._every("/apis/policy/v1/poddisruptionbudgets", Budget))
+            return tuple(self._budgets_of("v1", pods))
         except NotFound:
-            return tuple(self._every("/apis/policy/v1beta1/poddisruptionbudgets", Budget))
+            return tuple(self._budgets_of("v1beta1", pods))
+
+    def _budgets_of(self, version: str, pods: Iterable[CheckedPod]) -> Iterator[Budget]:
+        group = f"/apis/policy/{version}"
+        if not self.node:
+            yield from self._every(f"{group}/poddisruptionbudgets", Budget)
+            return
+        for namespace in sorted({pod.metadata.namespace for pod in pods if pod.may_have_gpus}):
+            path = f"{group}/namespaces/{quote(namespace, safe='')}/poddisruptionbudgets"
+            yield from self._every(path, Budget)
 
     def _config_maps(self, workloads: Iterable[Workload]) -> Iterator[ConfigMap]:
         own = f"/api/v1/namespaces/{quote(self.namespace, safe='')}/configmaps"

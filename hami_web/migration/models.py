@@ -39,11 +39,13 @@ class MigrationRun(models.Model):
 
     ``parts_done`` of ``parts`` are looked at, ``part`` is looked at now. ``seen_at`` is when its
     worker last said so: one that is silent has died, and the check begins anew elsewhere.
+    ``node`` is empty for a check of all nodes.
     """
 
     state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.REQUESTED)
     requested_at = models.DateTimeField()
     requested_by = models.CharField(max_length=NAME_MAX)
+    node = models.CharField(max_length=NAME_MAX, blank=True, default="")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=TEXT_MAX, blank=True, default="")

@@ -7,13 +7,20 @@ from typing import Final
 
 from hami_web.core import annotations as keys
 from hami_web.core.errors import CoreError
-from hami_web.core.mig_owner import FIXED_RESOURCE, MIG_MANAGER_LABEL
+from hami_web.core.mig_owner import (
+    FIXED_RESOURCE,
+    MIG_MANAGER_LABEL,
+    MIG_STATE_LABEL,
+    MIG_STATES_AT_WORK,
+    PAUSED,
+    is_paused,
+)
 from hami_web.core.registration import decode_registration
-from hami_web.migration.cluster_rules import plugin_code
 from hami_web.migration.codes import FindingCode
+from hami_web.migration.controllers import plugin_code, returning
 from hami_web.migration.facts import ClusterFacts
 from hami_web.migration.findings import FoundFinding
-from hami_web.migration.objects import CheckedNode, CheckedPod
+from hami_web.migration.objects import DEVICE_LISTS, CheckedNode, CheckedPod
 from hami_web.migration.recognized import (
     HAMI_PLUGIN,
     LEGACY_IDENTITY,
@@ -23,9 +30,6 @@ from hami_web.migration.recognized import (
 )
 
 CONDITION: Final = "hami.io/DynamicMIGReady"
-MIG_STATE: Final = "nvidia.com/mig.config.state"
-DEPLOY: Final = "nvidia.com/gpu.deploy."
-PAUSED: Final = "paused-for-mig-change"
 OLDEST_KUBELET: Final = (1, 20)
 OLDEST_DRIVER: Final = (450, 0)
 """The first driver with MIG."""
@@ -58,6 +62,7 @@ def examine_node(
 ) -> Iterator[FoundFinding]:
     """Everything about one node and the Pods on it."""
     yield from _owners(node, pods)
+    yield from returning(node, facts)
     yield from _labels(node)
     for pod in pods:
         if pod.runs:
@@ -68,10 +73,12 @@ def examine_node(
 
 
 def _owners(node: CheckedNode, pods: list[CheckedPod]) -> Iterator[FoundFinding]:
+    named = set()
     for pod in pods:
         what = program(pod.labels)
         if not what or not pod.runs:
             continue
+        named.add(f"Pod {pod.full_name} ({what})")
         images = [item.image for item in pod.spec.containers or []]
         code = FindingCode.OTHER_DEVICE_PLUGIN
         if what == MIG_MANAGER:
@@ -80,6 +87,10 @@ def _owners(node: CheckedNode, pods: list[CheckedPod]) -> Iterator[FoundFinding]
             code = plugin_code(images)
         evidence = f"{what}; images {', '.join(images)}"
         yield FoundFinding(code, f"Pod {pod.full_name}", evidence, node.name)
+    told = node.annotations.get(keys.NODE_MIG_OWNER)
+    if told and told not in named:
+        evidence = f"annotation {keys.NODE_MIG_OWNER}: {told}"
+        yield FoundFinding(FindingCode.OWNER_TOLD, f"Node {node.name}", evidence, node.name)
     fixed = [name for name in node.offers if name.startswith(FIXED_RESOURCE)]
     if fixed:
         evidence = f"allocatable {', '.join(fixed)}"
@@ -94,14 +105,12 @@ def _labels(node: CheckedNode) -> Iterator[FoundFinding]:
 
     if node.labels.get(MIG_MANAGER_LABEL):
         yield found(FindingCode.MIG_CONFIG_LABEL, MIG_MANAGER_LABEL)
-    state = node.labels.get(MIG_STATE, "")
-    if state in ("pending", "rebooting"):
-        yield found(FindingCode.MIG_CONFIG_PENDING, MIG_STATE)
+    state = node.labels.get(MIG_STATE_LABEL, "")
+    if state in MIG_STATES_AT_WORK:
+        yield found(FindingCode.MIG_CONFIG_PENDING, MIG_STATE_LABEL)
     elif state == "failed":
-        yield found(FindingCode.MIG_CONFIG_FAILED, MIG_STATE)
-    paused = sorted(
-        key for key, value in node.labels.items() if key.startswith(DEPLOY) and value == PAUSED
-    )
+        yield found(FindingCode.MIG_CONFIG_FAILED, MIG_STATE_LABEL)
+    paused = sorted(key for key, value in node.labels.items() if is_paused(key, value))
     if paused:
         evidence = ", ".join(f"label {key}={PAUSED}" for key in paused)
         yield FoundFinding(FindingCode.PAUSED_FOR_MIG, subject, evidence, node.name)
@@ -109,7 +118,8 @@ def _labels(node: CheckedNode) -> Iterator[FoundFinding]:
 
 def _work(node: CheckedNode, pod: CheckedPod, facts: ClusterFacts) -> Iterator[FoundFinding]:
     subject = f"Pod {pod.full_name}"
-    identity = LEGACY_IDENTITY.search(pod.annotations.get(keys.POD_DEVICES_ALLOCATED, ""))
+    texts = (pod.annotations.get(key, "") for key in DEVICE_LISTS)
+    identity = next(filter(None, map(LEGACY_IDENTITY.search, texts)), None)
     uses_gpus = any(name.startswith("nvidia.com/") for name in pod.asked)
     if identity:
         yield FoundFinding(FindingCode.LEGACY_POD, subject, identity[0], node.name)
@@ -145,10 +155,14 @@ def _capability(node: CheckedNode, facts: ClusterFacts) -> Iterator[FoundFinding
         yield FoundFinding(FindingCode.AGENT_MISSING, subject, evidence, node.name)
         return
     try:
-        capability = decode_registration(text).capability
+        decoded = decode_registration(text)
     except CoreError as error:
-        yield FoundFinding(FindingCode.AGENT_MISSING, subject, str(error), node.name)
+        yield FoundFinding(FindingCode.REGISTRATION_UNREADABLE, subject, str(error), node.name)
         return
+    for uuid, wrong in decoded.refused:
+        code = FindingCode.REGISTRATION_UNREADABLE
+        yield FoundFinding(code, f"{subject} {uuid}", str(wrong), node.name)
+    capability = decoded.capability
     if facts.allowlist is None:
         return
     models = {gpu.model: {p.name for p in gpu.profiles} for gpu in capability.gpus}

@@ -8,7 +8,10 @@ from typing import Final
 from msgspec import Struct, field
 
 from hami_web.cluster.views import ContainerStatus, ObjectMeta, OwnedMeta, OwnerReference, Resources
+from hami_web.core.annotations import POD_DEVICES_ALLOCATED, POD_DEVICES_TO_ALLOCATE
 
+DEVICE_LISTS: Final = (POD_DEVICES_ALLOCATED, POD_DEVICES_TO_ALLOCATE)
+"""Annotations that name a Pod's devices; the second alone while a container waits for its own."""
 _NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
@@ -20,12 +23,60 @@ class CheckedContainer(Struct, gc=False):
     resources: Resources | None = None
 
 
+class Expression(Struct, gc=False):
+    """What a label, or a field, of a node must be."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeTerm(Struct, rename="camel", gc=False):
+    """All of its expressions must hold."""
+
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class _NodeTerms(Struct, rename="camel", gc=False):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class _NodeAffinity(Struct, gc=False):
+    required: _NodeTerms | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class _Affinity(Struct, rename="camel", gc=False):
+    node_affinity: _NodeAffinity | None = None
+
+
+class Toleration(Struct, gc=False):
+    """Which taints a Pod bears; without an operator the values must be equal."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
 class CheckedSpec(Struct, rename="camel", gc=False):
     """Where a Pod runs and what in it."""
 
     node_name: str = ""
     containers: list[CheckedContainer] | None = None
     init_containers: list[CheckedContainer] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+    tolerations: list[Toleration] | None = None
+
+    @property
+    def node_terms(self) -> list[NodeTerm] | None:
+        """One of these must fit a node; None where nothing is required."""
+        of_nodes = self.affinity.node_affinity if self.affinity else None
+        required = of_nodes.required if of_nodes else None
+        return None if required is None else required.node_selector_terms or []
 
 
 class CheckedStatus(Struct, rename="camel", gc=False):
@@ -82,6 +133,12 @@ class CheckedPod(Described, gc=False):
             name for item in asks for name in (*(item.limits or ()), *(item.requests or ()))
         )
 
+    @property
+    def may_have_gpus(self) -> bool:
+        """It asks for GPUs, or some scheduler wrote that it has some."""
+        named = any(key in self.annotations for key in DEVICE_LISTS)
+        return self.runs and (named or any(name.startswith("nvidia.com/") for name in self.asked))
+
 
 class _Template(Struct, gc=False):
     spec: CheckedSpec = field(default_factory=CheckedSpec)
@@ -129,6 +186,18 @@ class _NodeInfo(Struct, rename="camel", gc=False):
     kubelet_version: str = ""
 
 
+class Taint(Struct, gc=False):
+    """What keeps Pods off a node."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class _NodeSpec(Struct, gc=False):
+    taints: list[Taint] | None = None
+
+
 class _NodeStatus(Struct, rename="camel", gc=False):
     allocatable: dict[str, str | int] | None = None
     conditions: list[CheckedCondition] | None = None
@@ -138,6 +207,7 @@ class _NodeStatus(Struct, rename="camel", gc=False):
 class CheckedNode(Described, gc=False):
     """A node."""
 
+    spec: _NodeSpec = field(default_factory=_NodeSpec)
     status: _NodeStatus = field(default_factory=_NodeStatus)
 
     @property

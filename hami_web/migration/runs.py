@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from django.db.models import Q
 
 from hami_web.cluster.errors import ClusterError
+from hami_web.core.errors import InvalidField
 from hami_web.inventory.models import NAME_MAX
 from hami_web.inventory.writing import writing
 from hami_web.migration.examine import Examination, examine
@@ -22,9 +24,11 @@ logger = logging.getLogger(__name__)
 SILENT_AFTER: Final = timedelta(minutes=2)
 """A worker tells of each page that it reads; one that is silent for longer has died."""
 SUBJECT_MAX: Final = 1000
+NODE_NAME: Final = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 Step = Callable[[Part], None]
-Gather = Callable[[Step], ClusterFacts]
+Gather = Callable[[Step, str], ClusterFacts]
+"""Reads the cluster, or what concerns the named node."""
 
 
 class NotRunning(Exception):
@@ -36,16 +40,25 @@ class CheckGoesOn(Exception):
 
     def __init__(self, run: MigrationRun) -> None:
         self.run = run
-        super().__init__(f"check {run.pk} is {run.state}")
+        of = f" of node {run.node}" if run.node else ""
+        super().__init__(f"check {run.pk}{of} is {run.state}")
 
 
-def request_check(who: str, now: datetime) -> MigrationRun:
-    """Ask for a check. Raises CheckGoesOn where one is not over: it sees the same cluster."""
+def request_check(who: str, now: datetime, node: str = "") -> MigrationRun:
+    """Ask for a check of all nodes, or of one.
+
+    Raises CheckGoesOn where one is not over: it sees the same cluster; InvalidField for what is
+    no node's name.
+    """
+    if node and not (len(node) <= NAME_MAX and re.fullmatch(NODE_NAME, node)):
+        allowed = "a node's name: lower case letters, digits, - and ., at most 253 characters"
+        raise InvalidField("node", node, allowed)
     with writing():
         open_ = MigrationRun.objects.exclude(state__in=ENDED).first()
         if open_ is not None:
             raise CheckGoesOn(open_)
-        return MigrationRun.objects.create(requested_by=who[:NAME_MAX], requested_at=now)
+        who = who[:NAME_MAX]
+        return MigrationRun.objects.create(requested_by=who, requested_at=now, node=node)
 
 
 def cancel_check(pk: int, who: str, now: datetime) -> MigrationRun:
@@ -86,7 +99,7 @@ def perform_check(run: MigrationRun, gather: Gather) -> None:
             raise Cancelled
 
     try:
-        found = examine(gather(step))
+        found = examine(gather(step, run.node))
     except Cancelled:
         logger.info("check %d was called off, or taken over", run.pk)
     except ClusterError as error:

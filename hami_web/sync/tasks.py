@@ -50,11 +50,12 @@ def check() -> int:
     return performed
 
 
-def _look(step: Step) -> ClusterFacts:
+def _look(step: Step, node: str) -> ClusterFacts:
     connection = OfficialConnection(settings.KUBECONFIG)
     try:
         transport = Transport(connection, user_agent=USER_AGENT)
-        return Gatherer(transport, settings.NAMESPACE, step).gather()
+        extender = settings.EXTENDER_URL
+        return Gatherer(transport, settings.NAMESPACE, step, node, extender).gather()
     finally:
         connection.close()
 

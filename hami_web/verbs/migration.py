@@ -9,10 +9,13 @@ from hami_web.migration import runs
 from hami_web.migration.models import MigrationRun
 
 
-def start_check(actor: Actor) -> MigrationRun:
-    """Ask the worker for a check, recorded before and after. Raises CheckGoesOn, DatabaseError."""
-    with audited(actor, Action("migration.check", "migration-run", "")) as progress:
-        run = runs.request_check(actor.name, datetime.now(UTC))
+def start_check(actor: Actor, node: str = "") -> MigrationRun:
+    """Ask the worker for a check, of one node where it is named, recorded before and after.
+
+    Raises CheckGoesOn, InvalidField, DatabaseError.
+    """
+    with audited(actor, Action("migration.check", "migration-run", node)) as progress:
+        run = runs.request_check(actor.name, datetime.now(UTC), node)
         progress.after = {"run": run.pk}
         return run
 

@@ -76,6 +76,18 @@ def post(client: Client, path: str, body: str = "{}"):
     return client.post(f"/api/v1/migration-runs{path}", body, content_type="application/json")
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "node"),
+    [('{"node": "gpu-1"}', 202, "gpu-1"), ("{}", 202, ""), ('{"node": "a=b"}', 400, None)],
+)
+def test_one_node_may_be_named_when_a_check_is_asked_for(
+    client: Client, body: str, status: int, node: str | None
+) -> None:
+    answer = post(client, "/start", body)
+    assert (answer.status_code, answer.json().get("node")) == (status, node)
+    assert MigrationRun.objects.count() == (status == 202)
+
+
 def test_a_finding_speaks_the_language_of_the_request(client: Client, run) -> None:
     path = f"/api/v1/migration-runs/{run.pk}/findings"
     answer = client.get(path, headers={"accept-language": "zh-hans"})
@@ -100,5 +112,5 @@ def test_a_check_is_started_followed_and_cancelled(client: Client, run) -> None:
 
 
 def test_a_body_with_something_in_it_is_refused(client: Client, run) -> None:
-    assert post(client, "/start", '{"node": "n1"}').status_code == 400
+    assert post(client, "/start", '{"nodes": "n1"}').status_code == 400
     assert post(client, f"/{run.pk + 7}/cancel").status_code == 404

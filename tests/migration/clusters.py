@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from hami_web.core import annotations as keys
 from hami_web.core.allowlist import AllowlistEntry, render_allowlist
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
+from hami_web.extender.issuing import make_authority
 from tests.builders import a100_40gb
 
 Document = dict[str, Any]
@@ -41,6 +45,7 @@ def node(name: str = "gpu-1", labels: Document | None = None, **more: Any) -> Do
             "labels": {"gpu": "on", **(labels or {})},
             "annotations": annotations,
         },
+        spec={"taints": more.get("taints", [])},
         status={
             "allocatable": {"cpu": "64", **more.get("allocatable", {})},
             "conditions": conditions,
@@ -49,10 +54,11 @@ def node(name: str = "gpu-1", labels: Document | None = None, **more: Any) -> Do
     )
 
 
-def published(name: str = "gpu-1", **more: Any) -> Document:
+def published(name: str = "gpu-1", labels: Document | None = None, **more: Any) -> Document:
     """A node whose agent has told what its GPUs can be cut into."""
     text = encode_registration(NodeCapability((a100_40gb(),)))
-    return node(name, annotations={keys.NODE_REGISTER: text}, **more)
+    notes = {keys.NODE_REGISTER: text, **more.pop("annotations", {})}
+    return node(name, labels, annotations=notes, **more)
 
 
 def owned(kind: str, name: str) -> Document:
@@ -91,7 +97,8 @@ def legacy_pod(name: str, **more: Any) -> Document:
 
 def workload(kind: str, name: str, namespace: str, image: str, **more: Any) -> Document:
     status = {"desiredNumberScheduled": more.get("wanted", 1)} if kind == "DaemonSet" else {}
-    spec: Document = {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}
+    container = {"name": "main", "image": image}
+    spec: Document = {"template": {"spec": {"containers": [container], **more.get("runs", {})}}}
     if kind == "Deployment":
         spec["replicas"] = more.get("wanted", 1)
     metadata = {"labels": more.get("labels", {}), **(more.get("owner") or {})}
@@ -341,3 +348,62 @@ def a_webhook_that_the_api_server_cannot_trust() -> Cluster:
 @cluster
 def a_node_whose_registration_cannot_be_read() -> Cluster:
     return [*ours(), node(annotations={keys.NODE_REGISTER: "[{]"})]
+
+
+@cluster
+def a_plugin_that_runs_on_some_nodes_only() -> Cluster:
+    """By selector, affinity or taint: what keeps a plugin off one node is no matter of it."""
+    image = "docker.io/projecthami/hami:v2.9.0"
+    of_plugin = {"app.kubernetes.io/component": "hami-device-plugin"}
+    away = {"key": "pool", "operator": "NotIn", "values": ["ours"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [away]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    runs = {"nodeSelector": {"gpu": "on"}, "affinity": {"nodeAffinity": affinity}}
+    plugin = workload("DaemonSet", "hami-device-plugin", "kube-system", image,
+                      labels=of_plugin, runs=runs)  # fmt: skip
+    taint = {"key": "moving", "value": "in", "effect": "NoSchedule"}
+    return [
+        *ours(),
+        plugin,
+        published("by-affinity", {"pool": "ours"}),
+        published("by-selector", {"gpu": "ours"}),
+        published("by-taint", taints=[taint]),
+        published("not-kept-off", {"pool": "theirs"}),
+    ]
+
+
+@cluster
+def mig_manager_that_one_node_refuses() -> Cluster:
+    switch = "nvidia.com/gpu.deploy.mig-manager"
+    found = operator()[:2]
+    found[1]["spec"]["template"]["spec"]["nodeSelector"] = {switch: "true"}
+    return [
+        *ours(),
+        *found,
+        published("has-it", {switch: "true"}),
+        published("may-get-it"),
+        published("refuses", {switch: "false"}),
+    ]
+
+
+@cluster
+def another_owner_that_the_agent_tells_of() -> Cluster:
+    told = {keys.NODE_MIG_OWNER: "Pod gpu-operator/nvidia-mig-manager-x (MIG Manager)"}
+    return [*ours(), published(annotations=told)]
+
+
+@cluster
+def a_certificate_that_has_ended() -> Cluster:
+    ended = make_authority(datetime(2010, 1, 1, tzinfo=UTC)).certificate
+    return [*ours(ca_bundle=b64encode(ended).decode()), published()]
+
+
+@cluster
+def no_allowlist_and_a_gpu_that_cannot_be_read() -> Cluster:
+    gpus = json.loads(encode_registration(NodeCapability((a100_40gb(), a100_40gb("GPU-2", 1)))))
+    gpus[1]["devmem"] = "plenty"
+    found = [item for item in ours() if item["metadata"]["name"] != "device-config"]
+    waiting = legacy_pod("waits", owner=owned("Job", "waits"))
+    notes = waiting["metadata"]["annotations"]
+    notes[keys.POD_DEVICES_TO_ALLOCATE] = notes.pop(keys.POD_DEVICES_ALLOCATED)
+    return [*found, node(annotations={keys.NODE_REGISTER: json.dumps(gpus)}), waiting]

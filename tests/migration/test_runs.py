@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from hami_web.cluster.errors import Forbidden
 from hami_web.cluster.views import OwnedMeta
@@ -29,7 +31,7 @@ def claimed() -> MigrationRun:
     return run
 
 
-def facts(step: Step) -> ClusterFacts:
+def facts(step: Step, _node: str) -> ClusterFacts:
     for part in Part:
         step(part)
     gpu_node = CheckedNode(OwnedMeta(name="gpu-1", labels={"gpu": "on"}))
@@ -53,7 +55,7 @@ def test_progress_is_told_part_by_part() -> None:
     run = claimed()
     seen = []
 
-    def gather(step: Step) -> ClusterFacts:
+    def gather(step: Step, _node: str) -> ClusterFacts:
         for part in Part:
             step(part)
             row = state(run)
@@ -97,7 +99,7 @@ def test_a_cancelled_check_stops_at_its_next_part_and_keeps_nothing() -> None:
     run = claimed()
     looked = []
 
-    def gather(step: Step) -> ClusterFacts:
+    def gather(step: Step, _node: str) -> ClusterFacts:
         for part in Part:
             step(part)
             looked.append(part)
@@ -114,8 +116,8 @@ def test_a_cancelled_check_stops_at_its_next_part_and_keeps_nothing() -> None:
         runs.cancel_check(run.pk, "bob", now())
 
 
-def fails(error: Exception) -> Callable[[Step], ClusterFacts]:
-    def gather(_step: Step) -> ClusterFacts:
+def fails(error: Exception) -> Callable[[Step, str], ClusterFacts]:
+    def gather(_step: Step, _node: str) -> ClusterFacts:
         raise error
 
     return gather
@@ -134,3 +136,38 @@ def test_a_check_that_fails_says_why_and_another_can_be_asked_for(
     assert ended.state == RunState.FAILED
     assert words in ended.error
     assert runs.request_check("ann", now()).pk != run.pk
+
+
+@pytest.mark.parametrize(
+    ("node", "readiness", "exit_code"),
+    [("gpu-1", "ready", 0), ("gpu-1", "not_ready", 1), ("absent", "", 1), ("", "ready", 0)],
+)
+def test_the_command_looks_at_one_node_where_it_is_named(
+    node: str, readiness: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(_seconds: float) -> None:
+        run = runs.claim_check(now())
+        assert run is not None
+        assert run.node == node
+        MigrationRun.objects.filter(pk=run.pk).update(state="finished", finished_at=now())
+        if readiness:
+            facts_of = {"readiness": readiness, "checked_at": now()}
+            NodeReadiness.objects.create(run=run, node="gpu-1", **facts_of)
+
+    monkeypatch.setattr("time.sleep", work)
+    told = StringIO()
+    left = 0
+    try:
+        call_command("check_migration", "--node", node, stdout=told, stderr=StringIO())
+    except SystemExit as error:
+        left = int(error.code or 0)
+    assert left == exit_code
+    assert bool(readiness) == ("gpu-1: " in told.getvalue())
+
+
+def test_the_command_joins_no_check_of_another_node_and_takes_no_odd_name() -> None:
+    runs.request_check("ann", now(), "gpu-1")
+    with pytest.raises(CommandError, match="of node gpu-1 is requested; try again"):
+        call_command("check_migration")
+    with pytest.raises(CommandError, match="node: 'a,b' is not allowed"):
+        call_command("check_migration", "--node", "a,b")

@@ -14,7 +14,7 @@ class MigrationRunSerializer(serializers.ModelSerializer[MigrationRun]):
     class Meta:
         model = MigrationRun
         fields = (
-            *("id", "state", "requested_at", "requested_by", "started_at", "finished_at"),
+            *("id", "state", "node", "requested_at", "requested_by", "started_at", "finished_at"),
             *("error", "part", "parts_done", "parts", "cancelled_by"),
         )
 

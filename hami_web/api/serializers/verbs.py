@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from hami_web.api.bodies import BodySerializer, Text
+from hami_web.migration.runs import NODE_NAME
 
 NOTE_MAX = 1000
+NODE_MAX = 253
 
 
 class EmptyBody(BodySerializer):
     """Nothing is asked."""
+
+
+class StartCheckBody(BodySerializer):
+    """Which node to look at; all without one."""
+
+    node = Text(
+        default="",
+        allow_blank=True,
+        max_length=NODE_MAX,
+        validators=[RegexValidator(NODE_NAME)],
+        help_text="the name of the one node to look at, or empty for all",
+    )
 
 
 class CordonBody(BodySerializer):

@@ -13,7 +13,7 @@ from hami_web.api.details import DetailView
 from hami_web.api.parameters import check_known
 from hami_web.api.problems import Problem
 from hami_web.api.serializers import migration as shapes
-from hami_web.api.serializers.verbs import EmptyBody
+from hami_web.api.serializers.verbs import EmptyBody, StartCheckBody
 from hami_web.api.views.migration import MigrationRuns
 from hami_web.migration.runs import CheckGoesOn, NotRunning
 from hami_web.verbs.migration import cancel_check, start_check
@@ -36,7 +36,7 @@ class StartCheck(MigrationRunDetail):
 
     @extend_schema(
         operation_id="migration_check_start",
-        request=EmptyBody,
+        request=StartCheckBody,
         examples=[NOTHING],
         responses={202: shapes.MigrationRunSerializer},
         filters=False,
@@ -44,9 +44,9 @@ class StartCheck(MigrationRunDetail):
     def post(self, request: Request) -> Response:
         """The new check. 409 with the one that goes on, where there is one."""
         check_known(request, ("format",))
-        read_body(EmptyBody, request)
+        asked = read_body(StartCheckBody, request)
         try:
-            run = start_check(self.actor)
+            run = start_check(self.actor, asked["node"])
         except CheckGoesOn as error:
             current = self.document(error.run)
             raise Problem(CONFLICT, str(error), current=current) from error

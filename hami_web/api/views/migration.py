@@ -27,6 +27,7 @@ class MigrationRuns(ListView):
     filters = (
         *by_choice("state", RunState.values),
         *by_text("requested_by"),
+        *by_text("node"),
         *by_time("requested_at"),
     )
     ordering = ("requested_at", "finished_at")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
+from hami_web.core.errors import InvalidField
 from hami_web.migration import runs
 from hami_web.migration.models import ENDED, MigrationRun, Readiness, RunState
 
@@ -27,19 +28,26 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """How to write, how long to wait."""
         parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+        parser.add_argument("--node", default="", help="look at this node alone")
         parser.add_argument("--timeout", type=float, default=300.0, help="seconds (%(default)s)")
 
     def handle(self, *_arguments: Any, **options: Any) -> None:
         """Ask, or join a check that goes on; wait; show."""
+        now, node = datetime.now(UTC), options["node"]
         try:
-            run = runs.request_check("manage.py check_migration", datetime.now(UTC))
+            run = runs.request_check("manage.py check_migration", now, node)
+        except InvalidField as error:
+            raise CommandError(str(error), returncode=EXIT_ERROR) from error
         except runs.CheckGoesOn as error:
             run = error.run
+            if run.node != node:
+                raise CommandError(f"{error}; try again", returncode=EXIT_ERROR) from error
         run = self._ended(run, options["timeout"])
         if run.state != RunState.FINISHED:
             raise CommandError(f"check {run.pk}: {run.state} {run.error}", returncode=EXIT_ERROR)
         (self._json if options["output"] == "json" else self._table)(run)
-        if run.nodes.exclude(readiness=Readiness.READY).exists():
+        ready = run.nodes.filter(readiness=Readiness.READY).count()
+        if ready < run.nodes.count() or (run.node and not ready):
             sys.exit(EXIT_NOT_READY)
 
     def _ended(self, run: MigrationRun, timeout_s: float) -> MigrationRun:
