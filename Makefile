@@ -7,9 +7,11 @@ AGENT  := .venv-agent
 # made where it is first needed: most modules of the largest packages never are.
 LOCKED := --quiet --disable-pip-version-check --no-compile --require-hashes
 OWN    := --quiet --disable-pip-version-check --no-deps --no-build-isolation
+# As many processes as cores; tests/spread.py says which tests each runs.
+SPREAD := --numprocesses $(shell nproc) --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-check test test-agent test-cluster lint fmt bench lock audit docs manifests proto messages clean
+.PHONY: help install demo demo-check test test-agent test-database test-cluster lint fmt bench lock audit docs manifests proto messages clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -39,10 +41,13 @@ demo-check: install ## The fixed story of the demo, checked step by step, withou
 
 test: install ## All tests; says what it skips and why
 	.ci/system-packages test
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs $(SPREAD)
 
 test-agent: $(AGENT)/.installed ## The core and the agent in an environment without Django
-	$(AGENT)/bin/python -m pytest -c tests/agent.ini -rs tests/core tests/nvml tests/driver_contract tests/node_agent
+	$(AGENT)/bin/python -m pytest -c tests/agent.ini -rs $(SPREAD) tests/core tests/nvml tests/driver_contract tests/node_agent
+
+test-database: install ## What writes and reads the mirror, on the database of HAMI_TEST_DATABASE_URL
+	$(BIN)/python -m pytest -rs $(SPREAD) -m "not slow" tests/mirror tests/sync tests/api tests/access
 
 test-cluster: install ## Only the end-to-end suite, on the Kubernetes of HAMI_TEST_KUBE or HAMI_TEST_KUBECONFIG
 	$(BIN)/python -m pytest -rs tests/cluster

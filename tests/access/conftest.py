@@ -34,8 +34,9 @@ RULES = [AccessRule("team-a", ("list",), "pods", namespace="team-a")]
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is remembered from another test."""
-    monkeypatch.setattr(identity, "_failures", TokenBuckets(identity.FAILURES_A_MINUTE))
+    """Nothing is remembered from another test, and nothing forgiven while one runs."""
+    stopped = TokenBuckets(identity.FAILURES_A_MINUTE, clock=lambda: 0.0)
+    monkeypatch.setattr(identity, "_failures", stopped)
     visibility._names.clear()
     with translation.override("en"):
         yield

@@ -100,15 +100,33 @@ def granted(role: str) -> set[Right]:
 
 def used(cluster: Path, role: str) -> set[Right]:
     """What a role asked for and was let do; a watch is noted when it is received."""
-    return {right for right, _ in _asked(cluster, role)} - refused(cluster, role)
+    return {request.right for request, _ in _asked(cluster, role)} - refused(cluster, role)
 
 
 def refused(cluster: Path, role: str) -> set[Right]:
-    """What a role asked for without having the right."""
-    return {right for right, code in _asked(cluster, role) if code == 403}
+    """What a role asked for without having the right.
+
+    An API server that has just begun refuses what it has not read the rights for yet; the same
+    request is let pass soon after, as nobody changes rights here.
+    """
+    answers: dict[_Request, set[bool]] = {}
+    for request, code in _asked(cluster, role):
+        if code:
+            answers.setdefault(request, set()).add(code == 403)
+    return {request.right for request, found in answers.items() if found == {True}}
 
 
-def _asked(cluster: Path, role: str) -> Iterator[tuple[Right, int]]:
+@dataclass(frozen=True)
+class _Request:
+    """A request as far as rights depend on it."""
+
+    right: Right
+    namespace: str
+    name: str
+
+
+def _asked(cluster: Path, role: str) -> Iterator[tuple[_Request, int]]:
+    """Each request with its status; 0 for one that is not answered yet."""
     for line in (cluster / "log" / "audit.log").read_text().splitlines():
         try:
             event = json.loads(line)
@@ -117,6 +135,7 @@ def _asked(cluster: Path, role: str) -> Iterator[tuple[Right, int]]:
         about = event.get("objectRef", {})
         if event["user"]["username"] != _PREFIX + role or "resource" not in about:
             continue
-        name = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+        kind = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+        right = Right(about.get("apiGroup", ""), kind, event["verb"])
         code = event.get("responseStatus", {}).get("code", 0)
-        yield Right(about.get("apiGroup", ""), name, event["verb"]), code
+        yield _Request(right, about.get("namespace", ""), about.get("name", "")), code

@@ -18,10 +18,11 @@ from tests.cluster.processes import Process, free_port, wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Last in any order: the cluster lives to the end of the session and slows all others."""
+    """Last in any order: what a cluster needs from the machine slows all others."""
     for item in items:
         if _is_here(item):
             item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.xdist_group("kubernetes"))
             item.add_marker(pytest.mark.timeout(480))
     items.sort(key=_is_here)
 
@@ -30,7 +31,7 @@ def _is_here(item: pytest.Item) -> bool:
     return item.path.is_relative_to(Path(__file__).parent)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab() -> Iterator[Lab | InstalledCluster]:
     work = Path(tempfile.mkdtemp(prefix="hami-lab-"))
     cluster = _cluster(work)

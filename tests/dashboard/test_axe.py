@@ -16,7 +16,7 @@ from .test_every_page import (
     pytestmark,
 )
 
-pytestmark = [*pytestmark, pytest.mark.slow]
+pytestmark = [*pytestmark, pytest.mark.slow, pytest.mark.timeout(240)]
 RULES = {
     "runOnly": {
         "type": "tag",

@@ -19,7 +19,12 @@ import yaml
 from tests.deploy.chart import CHART, NAMESPACE, ROOT
 from tests.deploy.manifests import POSTGRES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("kubernetes"),
+]
 
 
 class Release:

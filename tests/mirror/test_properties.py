@@ -25,7 +25,7 @@ from .observations import (
     shares,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 POD_DAMAGE = {
     "rows deleted": lambda: MigReservation.objects.filter(pod_uid__lt="d").delete(),

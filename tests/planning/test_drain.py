@@ -23,7 +23,7 @@ from tests.boards import board
 
 from .clusters import Cluster, bound, clusters, node
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 profiles = st.sampled_from(["1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb", "1g.6gb", "2g.12gb"])
 
 

@@ -26,7 +26,7 @@ from tests.boards import board
 
 from .clusters import Cluster, annotations, asking, bound, clusters, limits, node, policies
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 MEMORY = {keys.RESOURCE_COUNT: 1, keys.RESOURCE_MEMORY: 20000}
 
 

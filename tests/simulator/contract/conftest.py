@@ -137,7 +137,14 @@ def endpoint_of(kubeconfig: Path) -> Endpoint:
 @pytest.fixture(
     params=[
         "simulated",
-        pytest.param("real", marks=[pytest.mark.cluster, pytest.mark.timeout(120)]),
+        pytest.param(
+            "real",
+            marks=[
+                pytest.mark.cluster,
+                pytest.mark.timeout(120),
+                pytest.mark.xdist_group("kubernetes"),
+            ],
+        ),
     ]
 )
 def backend(request: pytest.FixtureRequest) -> Iterator[tuple[Endpoint, SimulatedApiServer | None]]:
