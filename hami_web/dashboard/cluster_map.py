@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -44,8 +44,8 @@ class ClusterMap:
     nodes: tuple[NodeBlock, ...]
     waiting: tuple[WaitingPod, ...] = ()
     records: Mapping[str, NodeRecord] = field(default_factory=dict, compare=False, repr=False)
-    drawn: dict[tuple[str, str], str] = field(default_factory=dict, compare=False, repr=False)
-    """HTML of its parts by language and name, drawn once; it goes with the map."""
+    drawn: dict[tuple[Hashable, str], str] = field(default_factory=dict, compare=False, repr=False)
+    """HTML of its parts by style and name, drawn once; it goes with the map."""
 
     @cached_property
     def rows(self) -> Mapping[str, GpuRow]:

@@ -14,7 +14,7 @@ from django.utils.translation import get_language
 from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.visibility import Visibility
 from hami_web.dashboard.cluster_map import ClusterMap
-from hami_web.dashboard.fragments import drawn_parts
+from hami_web.dashboard.fragments import PartStyle, drawn_parts
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.installed import installed_map
 from hami_web.dashboard.live import COALESCE_S, EVERYTHING, Change, LiveMap, differences
@@ -79,8 +79,14 @@ def seen_changes(request: HttpRequest, version: int) -> AsyncIterator[str]:
     changes = LiveChanges(live) if seen.everything else SeenChanges(live, seen)
     known = caller is not None and not caller.is_anonymous
     life_s = min(LIFE_S, settings.ACCESS_CACHE_SECONDS) if known else LIFE_S
-    language = get_language() or "en" if "parts" in request.GET else ""
-    return stream_changes(live, version, changes, life_s=life_s, language=language)
+    return stream_changes(live, version, changes, life_s=life_s, style=_style(request))
+
+
+def _style(request: HttpRequest) -> PartStyle | None:
+    """How the page has the parts that it asks for."""
+    if "parts" not in request.GET:
+        return None
+    return PartStyle(get_language() or "en", brief=request.GET["parts"] == "brief")
 
 
 async def stream_changes(
@@ -90,11 +96,11 @@ async def stream_changes(
     *,
     life_s: float = LIFE_S,
     heartbeat_s: float = HEARTBEAT_S,
-    language: str = "",
+    style: PartStyle | None = None,
 ) -> AsyncIterator[str]:
     """Yield events for a page that shows ``version``: ``change``, and ``age`` on every beat.
 
-    With a ``language`` a small change carries its parts as HTML, so that nobody has to fetch them.
+    With a ``style`` a small change carries its parts as HTML, so that nobody has to fetch them.
     """
     source = changes or LiveChanges(live)
     yield f"retry: {RETRY_MS}\n\n"
@@ -103,10 +109,10 @@ async def stream_changes(
         looked_at, change = await source.since(version)
         if change is not None:
             version = change.version
-            shown = source.shown() if language else None
+            shown = source.shown() if style else None
             parts = (
-                await asyncio.to_thread(drawn_parts, shown, change.changed, language)
-                if shown is not None and shown.version == version
+                await asyncio.to_thread(drawn_parts, shown, change.changed, style)
+                if style and shown is not None and shown.version == version
                 else {}
             )
             yield change_event(change, parts)

@@ -94,8 +94,10 @@ async function refreshContent() {
 async function refreshGpu(uuid, html) {
   const current = rowOf(uuid);
   if (!current) return refreshContent();
-  const fresh = elementOf(html ?? await fetchGpu(uuid));
-  const focused = current.classList.contains("brief") && current.contains(document.activeElement);
+  let fresh = elementOf(html ?? await fetchGpu(uuid));
+  const whole = !current.classList.contains("brief");
+  if (whole && fresh.classList.contains("brief")) fresh = elementOf(await fetchGpu(uuid));
+  const focused = !whole && current.contains(document.activeElement);
   redraw(() => current.replaceWith(fresh));
   if (focused) fresh.querySelector("a").focus({ preventScroll: true });
   fresh.classList.add("changed");
@@ -124,7 +126,8 @@ function enqueue(change) {
 }
 
 function listen() {
-  source = new EventSource(`${body.dataset.events}?since=${version}${body.dataset.refresh === "gpus" ? "&parts=1" : ""}`);
+  const parts = document.querySelector(".gpu.brief") ? "brief" : "whole";
+  source = new EventSource(`${body.dataset.events}?since=${version}${body.dataset.refresh === "gpus" ? `&parts=${parts}` : ""}`);
   source.addEventListener("change", (event) => enqueue(JSON.parse(event.data)));
   source.addEventListener("age", (event) => {
     const beat = JSON.parse(event.data);

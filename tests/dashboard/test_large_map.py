@@ -158,13 +158,27 @@ class TestInABrowser:
         page.goto("/#gpu-GPU-gpu-a100-01-0-5f0c-4:4")
         expect(page.locator("a.cell.sought")).to_be_focused()
 
-    def test_a_change_draws_its_row_alone(self, page: Page, live: GivenMap) -> None:  # noqa: F811
+    def test_a_change_draws_its_row_alone_and_leaves_it_as_whole_as_it_was(
+        self,
+        page: Page,  # noqa: F811
+        live: GivenMap,
+    ) -> None:
         page.goto("/")
         expect(page.locator("#link")).to_have_text("live")
+        page.evaluate("document.querySelectorAll('.gpu').forEach(gpu => gpu.dataset.old = 'yes')")
+        self._change(live, CellState.BOUND)
+        gpu = page.locator("#gpu-GPU-n-1-5f0c")
+        expect(gpu.locator("svg.bound")).to_be_visible()
+        expect(gpu).to_have_class(re.compile("brief"))
+        gpu.hover()
+        expect(gpu.locator("a.cell.bound")).to_be_visible()
+        self._change(live, CellState.REALIZED)
+        expect(gpu.locator("a.cell.realized")).to_be_visible()
+        assert page.locator(".gpu:not([data-old])").count() == 1
+
+    def _change(self, live: GivenMap, state: CellState) -> None:
         shown = live.current()
         assert shown is not None
-        new = row("n", 1, [cell(0, 4, CellState.BOUND, "3g.20gb", "team/new")])
+        new = row("n", 1, [cell(0, 4, state, "3g.20gb", "team/new")])
         changed = NodeBlock("n", (shown.nodes[0].rows[0], new))
         live.show(ClusterMap(shown.version + 1, (changed, *shown.nodes[1:])))
-        expect(page.locator("#gpu-GPU-n-1-5f0c a.cell.bound")).to_be_visible()
-        assert page.locator(".gpu:not(.brief)").count() == 1

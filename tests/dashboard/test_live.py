@@ -12,7 +12,7 @@ from hami_web.access.visibility import Visibility
 from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
 from hami_web.dashboard.events import stream_changes
-from hami_web.dashboard.fragments import MOST, drawn_parts
+from hami_web.dashboard.fragments import MOST, PartStyle, drawn_parts
 from hami_web.dashboard.freshness import Freshness
 from hami_web.dashboard.live import Change
 from hami_web.dashboard.seen import hide_unseen
@@ -123,11 +123,12 @@ def test_a_known_failure_makes_data_stale_sooner() -> None:
     assert Freshness(None).is_stale
 
 
+ENGLISH = PartStyle("en")
 NOTHING = Visibility(Caller("x", Source.LOCAL, Role.VIEWER, frozenset()))
 
 
-async def _told(live: GivenMap, version: int, language: str) -> dict[str, str]:
-    stream = stream_changes(live, version, life_s=5, heartbeat_s=0.05, language=language)
+async def _told(live: GivenMap, version: int, style: PartStyle | None) -> dict[str, str]:
+    stream = stream_changes(live, version, life_s=5, heartbeat_s=0.05, style=style)
     await anext(stream)
     event = await anext(stream)
     return json.loads(event.split("data: ", 1)[1]).get("parts", {})
@@ -136,11 +137,11 @@ async def _told(live: GivenMap, version: int, language: str) -> dict[str, str]:
 def test_a_small_change_carries_its_parts_in_the_language_of_the_page(live: GivenMap) -> None:
     shown(live, version=10)
     shown(live, taken(), version=11)
-    parts = asyncio.run(_told(live, 10, "en"))
+    parts = asyncio.run(_told(live, 10, ENGLISH))
     assert parts.keys() == {"GPU-n-0-5f0c", "summary"}
     assert "a/b" in parts["GPU-n-0-5f0c"]
     assert "Memory slices of GPU 0" in parts["GPU-n-0-5f0c"]
-    chinese = asyncio.run(_told(live, 10, "zh-hans"))
+    chinese = asyncio.run(_told(live, 10, PartStyle("zh-hans")))
     assert "Memory slices" not in chinese["GPU-n-0-5f0c"]
     assert sum(len(part.encode()) for part in parts.values()) < 5000
 
@@ -148,17 +149,17 @@ def test_a_small_change_carries_its_parts_in_the_language_of_the_page(live: Give
 def test_a_page_that_wants_no_parts_and_a_large_change_get_names_alone(live: GivenMap) -> None:
     shown(live, version=10)
     shown(live, taken(), version=11)
-    assert asyncio.run(_told(live, 10, "")) == {}
+    assert asyncio.run(_told(live, 10, None)) == {}
     shown(live, version=12, notes=("stale",))
-    assert asyncio.run(_told(live, 11, "en")) == {}
-    assert drawn_parts(live.current(), [f"GPU-{n}" for n in range(MOST + 1)], "en") == {}
+    assert asyncio.run(_told(live, 11, ENGLISH)) == {}
+    assert drawn_parts(live.current(), [f"GPU-{n}" for n in range(MOST + 1)], ENGLISH) == {}
 
 
 def test_parts_name_nothing_that_the_caller_may_not_see(live: GivenMap) -> None:
     shown(live, version=10)
     shown(live, taken(), version=11)
-    assert "a/b" in drawn_parts(live.current(), ["GPU-n-0-5f0c"], "en")["GPU-n-0-5f0c"]
+    assert "a/b" in drawn_parts(live.current(), ["GPU-n-0-5f0c"], ENGLISH)["GPU-n-0-5f0c"]
     hidden = hide_unseen(live.current(), NOTHING)
-    assert "a/b" not in drawn_parts(hidden, ["GPU-n-0-5f0c"], "en")["GPU-n-0-5f0c"]
+    assert "a/b" not in drawn_parts(hidden, ["GPU-n-0-5f0c"], ENGLISH)["GPU-n-0-5f0c"]
     # Kept by the map itself: the next of the same version is another one.
-    assert "a/b" in drawn_parts(live.current(), ["GPU-n-0-5f0c"], "en")["GPU-n-0-5f0c"]
+    assert "a/b" in drawn_parts(live.current(), ["GPU-n-0-5f0c"], ENGLISH)["GPU-n-0-5f0c"]

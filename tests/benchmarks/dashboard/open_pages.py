@@ -142,7 +142,7 @@ def _page(
 ) -> None:
     """The script of one page: a stream, and a fetch for each thing that changed."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", f"/events?since={version}&parts=1")
+    connection.request("GET", f"/events?since={version}&parts=brief")
     lines = connection.getresponse()
     event = ""
     fetcher = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -28,7 +28,7 @@ from hami_web.dashboard.brief_rows import BriefRows  # noqa: E402
 from hami_web.dashboard.cells import CellState, GpuRow  # noqa: E402
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock  # noqa: E402
 from hami_web.dashboard.events import change_event  # noqa: E402
-from hami_web.dashboard.fragments import drawn_parts  # noqa: E402
+from hami_web.dashboard.fragments import PartStyle, drawn_parts  # noqa: E402
 from hami_web.dashboard.live import Change, differences  # noqa: E402
 from tests.dashboard.given import GivenMap  # noqa: E402
 from tests.dashboard.large import large_map  # noqa: E402
@@ -93,7 +93,9 @@ def main() -> None:
     after, row = change(shown)
     changed = differences(shown, after)
     told = Change(after.version, tuple(changed))
-    moved = len(change_event(told, drawn_parts(after, changed, "en")).encode())
+    moved = len(
+        change_event(told, drawn_parts(after, changed, PartStyle("en", brief=True))).encode()
+    )
     figures = {
         "page": min(ours for ours, _ in pairs),
         "bare": min(theirs for _, theirs in pairs),
