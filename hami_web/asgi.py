@@ -17,5 +17,6 @@ from hami_web.history.vitals import VitalsWatch  # noqa: E402  # models need the
 application = WebService(
     django_application,
     kubeconfig=settings.KUBECONFIG,
+    pool_labels=settings.POOL_LABELS,
     worker=VitalsWatch(compare_every_s=settings.RECONCILE_SECONDS),
 )

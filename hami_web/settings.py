@@ -111,6 +111,12 @@ LOGGING = {
 
 # Empty: the Pod's ServiceAccount.
 KUBECONFIG = environment.path("HAMI_KUBECONFIG")
+# Keys of node labels, the first that a node has names its pool on the map.
+POOL_LABELS = environment.words(
+    "HAMI_POOL_LABELS",
+    default="karpenter.sh/nodepool,cloud.google.com/gke-nodepool,eks.amazonaws.com/nodegroup,"
+    "kubernetes.azure.com/agentpool",
+)
 SCHEDULER_NAME = environment.text("HAMI_SCHEDULER_NAME", "hami-scheduler")
 # Where the Leases of extender and agents are.
 NAMESPACE = environment.text("HAMI_NAMESPACE", "hami-system")

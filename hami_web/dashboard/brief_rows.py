@@ -20,7 +20,13 @@ from django.utils.safestring import SafeString, mark_safe
 from hami_web.dashboard.cells import Cell, CellState, Fit, GpuRow
 from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
 from hami_web.dashboard.slice_map import is_patterned, render_grid, share
-from hami_web.dashboard.wording import describe_fits, describe_rows, note_words, state_word
+from hami_web.dashboard.wording import (
+    describe_fits,
+    describe_rows,
+    group_name,
+    note_words,
+    state_word,
+)
 
 ABOVE: Final = 300
 """Maps of more GPUs are drawn with these rows, where nobody asked for more room for each."""
@@ -43,26 +49,27 @@ class BriefRows:
         self._cells: dict[tuple[object, ...], str] = {}
         self._fits: dict[tuple[Fit, ...], str] = {}
 
-    def render(self, blocks: Iterable[NodeBlock], *, by_model: bool = False) -> SafeString:
-        """Nodes, or with ``by_model`` models, with their rows, and what the rows refer to."""
-        sections = [self._block(block, by_model=by_model) for block in blocks]
+    def render(self, blocks: Iterable[NodeBlock], *, group: str = "node") -> SafeString:
+        """Nodes, or models or pools, with their rows, and what the rows refer to."""
+        sections = [self._block(block, group) for block in blocks]
         grids = {row.grid for row in self._shown.rows.values()}
         return mark_safe(f"{_grids(grids)}{''.join(sections)}")  # noqa: S308 - escaped by pieces
 
-    def _block(self, block: NodeBlock, *, by_model: bool) -> str:
-        name = escape(block.name)
-        title = name if by_model else self._node_link(block.name)
+    def _block(self, block: NodeBlock, group: str) -> str:
+        name, is_node = escape(block.name), group == "node"
+        told = describe_rows(block.rows, by_node=group == "model")
+        title = self._node_link(block.name) if is_node else escape(group_name(block.name))
         rows = "".join(
-            f'<p class="of-node">{self._node_link(row.node)}</p>{self.row(row)}'
-            if by_model
-            else self.row(row)
+            self.row(row)
+            if is_node
+            else f'<p class="of-node">{self._node_link(row.node)}</p>{self.row(row)}'
             for row in block.rows
         )
         noted = " noted" if block.notes else ""
         return (
             f'<section class="node{noted}" aria-labelledby="node-{name}"><header>'
             f'<h2 id="node-{name}">{title}</h2>'
-            f"<p>{escape(describe_rows(block.rows, by_node=by_model))}</p>"
+            f"<p>{escape(told)}</p>"
             f"{_notes(block.notes)}</header>\n{rows}</section>\n"
         )
 

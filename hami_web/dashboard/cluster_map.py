@@ -17,11 +17,15 @@ SHORT_NAME: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class NodeBlock:
-    """A node with its GPUs by index; ``notes`` are codes of what keeps it from new work."""
+    """A node with its GPUs by index; ``notes`` are codes of what keeps it from new work.
+
+    ``pool`` is what its label calls the pool of nodes that it belongs to, empty for none.
+    """
 
     name: str
     rows: tuple[GpuRow, ...]
     notes: tuple[str, ...] = ()
+    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,8 @@ class ClusterMap:
     def layout(self) -> tuple[object, ...]:
         """All that is not inside one GPU's row: a change here redraws the page."""
         return tuple(
-            (node.name, node.notes, tuple(row.uuid for row in node.rows)) for node in self.nodes
+            (node.name, node.pool, node.notes, tuple(row.uuid for row in node.rows))
+            for node in self.nodes
         )
 
     @property

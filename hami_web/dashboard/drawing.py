@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from hami_web.core.capability import ProfileCapability
@@ -33,11 +34,18 @@ GPU_NOTES: Final = {
 
 
 def draw_map(
-    snapshot: ClusterSnapshot, waiting: Iterable[WaitingPod] = (), *, version: int
+    snapshot: ClusterSnapshot,
+    waiting: Iterable[WaitingPod] = (),
+    pools: Mapping[str, str] = MappingProxyType({}),
+    *,
+    version: int,
 ) -> ClusterMap:
-    """All nodes that publish GPUs or ought to, by name. Nodes without any GPU are left out."""
+    """All nodes that publish GPUs or ought to, by name. Nodes without any GPU are left out.
+
+    ``pools`` are the pools of nodes by the node's name.
+    """
     records = {name: record for name, record in snapshot.nodes.items() if _concerns(record)}
-    nodes = (_node(records[name]) for name in sorted(records))
+    nodes = (_node(records[name], pools.get(name, "")) for name in sorted(records))
     return ClusterMap(version, tuple(nodes), tuple(waiting), records)
 
 
@@ -45,7 +53,7 @@ def _concerns(record: NodeRecord) -> bool:
     return bool(record.gpus or record.refused or record.doubts)
 
 
-def _node(record: NodeRecord) -> NodeBlock:
+def _node(record: NodeRecord, pool: str) -> NodeBlock:
     notes = [NODE_NOTES.get(record.closed, str(record.closed))] if record.closed else []
     if record.unschedulable:
         notes.append("unschedulable")
@@ -53,7 +61,8 @@ def _node(record: NodeRecord) -> NodeBlock:
     notes.extend(record.doubts)
     notes.extend(str(error) for _, error in record.refused)
     gpus = sorted(record.gpus, key=lambda gpu: (gpu.capability.index, gpu.capability.uuid))
-    return NodeBlock(record.name, tuple(_row(record.name, gpu) for gpu in gpus), tuple(notes))
+    rows = tuple(_row(record.name, gpu) for gpu in gpus)
+    return NodeBlock(record.name, rows, tuple(notes), pool)
 
 
 def _row(node: str, record: GpuRecord) -> GpuRow:

@@ -18,6 +18,7 @@ from hami_web.dashboard.wording import state_word
 WORDS: Final[dict[str, Promise]] = {
     "node": _("Node"),
     "model": _("Model"),
+    "pool": _("Pool"),
     "name": _("Name"),
     "free": _("Most free memory slices"),
     "fragmentation": _("Most fragmented"),

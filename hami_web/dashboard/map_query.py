@@ -13,7 +13,7 @@ from hami_web.dashboard.cluster_map import ClusterMap, NodeBlock
 from hami_web.dashboard.room import gpu_heat
 
 VIEWS: Final = ("map", "table")
-GROUPS: Final = ("node", "model")
+GROUPS: Final = ("node", "model", "pool")
 SORTS: Final = ("name", "free", "fragmentation")
 AUTO: Final = "auto"
 """Dense where there are many GPUs."""
@@ -94,14 +94,16 @@ def parse_query(parameters: Mapping[str, str]) -> MapQuery:
 
 
 def select(shown: ClusterMap, query: MapQuery) -> list[NodeBlock]:
-    """The nodes, or with ``group=model`` the models, with the rows that the query leaves."""
+    """The nodes, or the models or pools by ``group``, with the rows that the query leaves."""
     blocks = list(shown.nodes)
     if query.filters:
         matches = _condition(query)
         left = (replace(block, rows=tuple(filter(matches, block.rows))) for block in blocks)
         blocks = [block for block in left if block.rows]
     if query.group == "model":
-        blocks = _by_model(blocks)
+        blocks = _joined((row.model, row) for block in blocks for row in block.rows)
+    elif query.group == "pool":
+        blocks = _joined((block.pool, row) for block in blocks for row in block.rows)
     return _sorted(shown, blocks, query.sort)
 
 
@@ -131,17 +133,17 @@ def _texts(row: GpuRow) -> Iterable[str]:
         yield from (cell.pod, cell.profile, cell.detail)
 
 
-def _by_model(blocks: Iterable[NodeBlock]) -> list[NodeBlock]:
+def _joined(named: Iterable[tuple[str, GpuRow]]) -> list[NodeBlock]:
     rows: dict[str, list[GpuRow]] = {}
-    for block in blocks:
-        for row in block.rows:
-            rows.setdefault(row.model, []).append(row)
-    return [NodeBlock(model, tuple(rows[model])) for model in sorted(rows)]
+    for name, row in named:
+        rows.setdefault(name, []).append(row)
+    return [NodeBlock(name, tuple(found)) for name, found in rows.items()]
 
 
 def _sorted(shown: ClusterMap, blocks: list[NodeBlock], sort: str) -> list[NodeBlock]:
     if sort == "name":
-        return sorted(blocks, key=lambda block: block.name)
+        # What has no name comes last.
+        return sorted(blocks, key=lambda block: (not block.name, block.name))
     measure = _free if sort == "free" else _lost(shown)
     ordered = [
         replace(block, rows=tuple(sorted(block.rows, key=measure, reverse=True)))

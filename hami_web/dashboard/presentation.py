@@ -17,6 +17,7 @@ from hami_web.dashboard.wording import (
     STATE_MEANINGS,
     describe_fits,
     describe_rows,
+    group_name,
     mebibytes,
     memory_slices,
     note_words,
@@ -122,7 +123,7 @@ class GpuView:
 
 @dataclass(frozen=True)
 class NodeView:
-    """One node for the templates."""
+    """One node for the templates, or one group of GPUs by ``group``."""
 
     block: NodeBlock
     group: str = "node"
@@ -131,6 +132,15 @@ class NodeView:
     @property
     def name(self) -> str:
         return self.block.name
+
+    @property
+    def is_node(self) -> bool:
+        """It is no group of GPUs of several nodes."""
+        return self.group == "node"
+
+    @property
+    def title(self) -> str:
+        return group_name(self.block.name)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -142,7 +152,7 @@ class NodeView:
 
     @property
     def description(self) -> str:
-        """How many GPUs of each model the node has, or of each node where models are groups."""
+        """How many GPUs of each model there are, or of each node where models are groups."""
         return describe_rows(self.block.rows, by_node=self.group == "model")
 
     @cached_property
@@ -220,7 +230,7 @@ class MapView:
     @property
     def brief_nodes(self) -> SafeString:
         """The same nodes with brief rows."""
-        return BriefRows(self.source).render(self._blocks, by_model=self.query.group == "model")
+        return BriefRows(self.source).render(self._blocks, group=self.query.group)
 
     @cached_property
     def _blocks(self) -> list[NodeBlock]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Generic
 
@@ -17,6 +17,7 @@ from hami_web.core.policy import SchedulingPolicy
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.drawing import draw_map
 from hami_web.dashboard.freshness import Freshness
+from hami_web.dashboard.pools import PoolBook
 from hami_web.dashboard.waiting import WaitingBook
 from hami_web.scheduling.state import ClusterState
 
@@ -26,17 +27,20 @@ USER_AGENT: Final = "hami-web/dashboard"
 class ClusterReader:
     """Follows nodes and Pods from :meth:`start` on."""
 
-    def __init__(self, kubeconfig: Path | None) -> None:
+    def __init__(self, kubeconfig: Path | None, pool_labels: Sequence[str]) -> None:
         self._connection = OfficialConnection(kubeconfig)
         transport = Transport(self._connection, user_agent=USER_AGENT)
         self._changed: Callable[[], None] = _nobody
         self._state = ClusterState(SchedulingPolicy())
         self._waiting = WaitingBook()
+        self._pools = PoolBook(pool_labels)
         self._sources = (
             RememberingSource(nodes(transport)),
             RememberingSource(pods(transport)),
         )
-        self._nodes = Reflector("nodes", self._sources[0], _NodeSink(self._state, self._announce))
+        self._nodes = Reflector(
+            "nodes", self._sources[0], _NodeSink(self._state, self._pools, self._announce)
+        )
         self._pods = Reflector(
             "pods", self._sources[1], _PodSink(self._state, self._waiting, self._announce)
         )
@@ -57,7 +61,8 @@ class ClusterReader:
         """The map of this moment; None until nodes and Pods were listed once."""
         if not (self._nodes.synced.is_set() and self._pods.synced.is_set()):
             return None
-        return draw_map(self._state.snapshot(), self._waiting.listed(), version=version)
+        snapshot, waiting = self._state.snapshot(), self._waiting.listed()
+        return draw_map(snapshot, waiting, self._pools.listed(), version=version)
 
     def freshness(self) -> Freshness:
         """Of the two watches, the one that was heard less recently."""
@@ -122,20 +127,25 @@ class _RememberingWatch(Generic[T]):
 
 
 class _NodeSink:
-    def __init__(self, state: ClusterState, changed: Callable[[], None]) -> None:
+    def __init__(self, state: ClusterState, pools: PoolBook, changed: Callable[[], None]) -> None:
         self._state = state
+        self._pools = pools
         self._changed = changed
 
     def replace(self, items: Iterable[NodeView], *, listed_at: float) -> None:  # noqa: ARG002
-        self._state.replace_nodes(list(items))
+        listed = list(items)
+        self._state.replace_nodes(listed)
+        self._pools.replace(listed)
         self._changed()
 
     def put(self, item: NodeView) -> None:
         self._state.set_node(item)
+        self._pools.put(item)
         self._changed()
 
     def remove(self, metadata: ObjectMeta) -> None:
         self._state.remove_node(metadata.name)
+        self._pools.remove(metadata.name)
         self._changed()
 
 

@@ -55,7 +55,7 @@ def hide_unseen(shown: ClusterMap, seen: Visibility) -> ClusterMap:
 
 def _node(node: NodeBlock, visible: frozenset[str]) -> NodeBlock:
     rows = tuple(_row(row, visible) for row in node.rows)
-    return NodeBlock(node.name, rows, _notes(node.notes))
+    return replace(node, rows=rows, notes=_notes(node.notes))
 
 
 def _row(row: GpuRow, visible: frozenset[str]) -> GpuRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -25,10 +26,16 @@ class WebService:
     """An ASGI application with a lifespan around Django's."""
 
     def __init__(
-        self, application: Application, *, kubeconfig: Path | None, worker: WorkerWatch
+        self,
+        application: Application,
+        *,
+        kubeconfig: Path | None,
+        pool_labels: Sequence[str],
+        worker: WorkerWatch,
     ) -> None:
         self._application = application
         self._kubeconfig = kubeconfig
+        self._pool_labels = pool_labels
         self._worker = worker
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -39,7 +46,7 @@ class WebService:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        watch = ClusterWatch(self._kubeconfig)
+        watch = ClusterWatch(self._kubeconfig, self._pool_labels)
         watch.start()
         install_notices(self._worker.notices)
         self._worker.start()
@@ -53,8 +60,8 @@ class WebService:
 class ClusterWatch:
     """A reader and the live map it feeds, installed as the process's own."""
 
-    def __init__(self, kubeconfig: Path | None) -> None:
-        self.reader = ClusterReader(kubeconfig)
+    def __init__(self, kubeconfig: Path | None, pool_labels: Sequence[str] = ()) -> None:
+        self.reader = ClusterReader(kubeconfig, pool_labels)
         self.live = LiveMap(self.reader.draw, self.reader.freshness)
 
     def start(self) -> None:

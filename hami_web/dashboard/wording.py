@@ -160,6 +160,11 @@ def describe_rows(rows: Iterable[GpuRow], *, by_node: bool = False) -> str:
     return " · ".join(f"{count} {TIMES} {name}" for name, count in counted.items())
 
 
+def group_name(name: str) -> str:
+    """The name of a node, a model or a pool; nodes without a pool have none."""
+    return name or gettext("no pool")
+
+
 def describe_fits(fits: tuple[Fit, ...]) -> str:
     """What still fits on a GPU, largest profile first; each count holds for that profile alone."""
     some = [f"{fit.profile} {TIMES}{fit.count}" for fit in reversed(fits) if fit.count]

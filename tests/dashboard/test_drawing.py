@@ -13,6 +13,7 @@ from hami_web.core.reservation import Reservation, RuntimeIdentity, encode_alloc
 from hami_web.dashboard.cells import CellState, Fit
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.drawing import draw_map
+from hami_web.dashboard.pools import PoolBook
 from hami_web.scheduling.state import ClusterState
 
 REGISTER = Path(__file__).parents[1] / "golden/contract/register-two-a100.txt"
@@ -52,6 +53,20 @@ def drawn(nodes: list[NodeView], pods: list[PodView]) -> ClusterMap:
 
 def states(shown: ClusterMap, uuid: str = GPU) -> dict[str, CellState]:
     return {str(cell.placement): cell.state for cell in shown.rows[uuid].cells}
+
+
+def labelled(name: str, **labels: str) -> NodeView:
+    return NodeView(ObjectMeta(name=name, uid=name, labels=labels))
+
+
+def test_the_first_label_that_a_node_has_names_its_pool() -> None:
+    book = PoolBook(["mine", "theirs"])
+    book.replace([labelled("n1", theirs="slow"), labelled("n2", mine="fast", theirs="slow")])
+    assert book.listed() == {"n1": "slow", "n2": "fast"}
+    book.put(labelled("n1", mine="", other="x"))
+    book.put(labelled("n3", mine="new"))
+    book.remove("n2")
+    assert book.listed() == {"n1": "", "n3": "new"}
 
 
 def test_reservations_are_reserved_realized_or_terminating() -> None:

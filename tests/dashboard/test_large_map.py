@@ -102,13 +102,16 @@ def test_the_short_name_of_a_gpu_leads_to_it_unless_another_begins_alike(
     assert client.get(f"/fragments/gpus/{uuid[:8]}").status_code == 404
 
 
-def test_a_large_map_by_model_names_the_node_of_each_gpu(client: Client, live: GivenMap) -> None:
+@pytest.mark.parametrize(
+    ("group", "titles"),
+    [("model", ["NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"]), ("pool", ["no pool"])],
+)
+def test_a_large_map_in_groups_names_the_node_of_each_gpu(
+    client: Client, live: GivenMap, group: str, titles: list[str]
+) -> None:
     live.show(large_map(ABOVE + 8))
-    text = client.get("/?group=model").content.decode()
-    assert re.findall(r'<h2 id="node-.*?">(.*?)</h2>', text) == [
-        "NVIDIA A100-SXM4-40GB",
-        "NVIDIA H100 80GB HBM3",
-    ]
+    text = client.get(f"/?group={group}").content.decode()
+    assert re.findall(r'<h2 id="node-.*?">(.*?)</h2>', text) == titles
     assert text.count('<p class="of-node"><a href="/nodes/gpu-node-001">') == 8
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.test import Client
 
 from hami_web.dashboard.map_query import InvalidQuery, MapQuery, parse_query, select
+from hami_web.dashboard.wording import TIMES
 
 from .given import GivenMap
 from .samples import cluster_map
@@ -64,6 +66,33 @@ def test_gpus_can_be_grouped_by_model_and_keep_their_nodes_name(client: Client) 
     assert page.count('<p class="of-node"><a href="/nodes/gpu-a100-01">') == 2
 
 
+def test_gpus_can_be_grouped_by_the_pools_of_their_nodes(client: Client, live: GivenMap) -> None:
+    shown = cluster_map(8)
+    pools = {"gpu-a100-01": "train", "gpu-h100-01": "train"}
+    live.show(replace(shown, nodes=tuple(
+        replace(block, pool=pools.get(block.name, "")) for block in shown.nodes
+    )))  # fmt: skip
+    page = client.get("/?group=pool").content.decode()
+    titles = re.findall(r'<h2 id="node-([^"]*)">([^<]+)</h2>\n<p>([^<]+)', page)
+    assert titles == [
+        ("train", "train", f"2 {TIMES} NVIDIA A100-SXM4-40GB · 2 {TIMES} NVIDIA H100 80GB HBM3"),
+        ("", "no pool", f"1 {TIMES} NVIDIA A30"),
+    ]
+    assert page.count('<p class="of-node"><a href="/nodes/gpu-h100-01">') == 2
+    assert '<option value="pool" selected>Pool</option>' in page
+    table = client.get("/?group=pool&view=table&model=NVIDIA+A30").content.decode()
+    assert '<th scope="row">gpu-a30-01</th>' in table
+
+
+def test_whoever_sees_few_namespaces_keeps_the_pools(
+    client: Client, live: GivenMap, settings
+) -> None:
+    settings.ANONYMOUS_NAMESPACES = ("web",)
+    shown = cluster_map(8)
+    live.show(replace(shown, nodes=tuple(replace(each, pool="p") for each in shown.nodes)))
+    assert nodes(client, "/?group=pool") == ["p"]
+
+
 def test_the_emptiest_gpu_comes_first_when_sorted_by_free_memory_slices() -> None:
     blocks = select(cluster_map(), MapQuery(sort="free"))
     assert blocks[0].name == "gpu-h100-01"
@@ -106,7 +135,7 @@ def test_an_address_keeps_the_other_parameters_when_the_view_is_changed() -> Non
 
 def test_only_a_plain_map_is_mended_row_by_row(client: Client, live: GivenMap) -> None:
     assert 'data-refresh="gpus"' in client.get("/?density=dense").content.decode()
-    for query in ("q=a30", "view=table", "sort=free", "group=model", "state=free"):
+    for query in ("q=a30", "view=table", "sort=free", "group=model", "group=pool", "state=free"):
         assert 'data-refresh="content"' in client.get(f"/?{query}").content.decode(), query
 
 

@@ -58,7 +58,7 @@ def kubeconfig(server: SimulatedApiServer, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watch(api: ApiClient, kubeconfig: Path) -> Iterator[ClusterWatch]:
-    watch = ClusterWatch(kubeconfig)
+    watch = ClusterWatch(kubeconfig, ["example.com/pool"])
     watch.start()
     yield watch
     watch.stop()
@@ -97,6 +97,14 @@ def test_a_bound_pod_appears_and_goes(watch: ClusterWatch, api: ApiClient) -> No
     soon(lambda: CellState.BOUND in states(watch))
     api.delete(f"{PODS}/job", {"gracePeriodSeconds": 0})
     soon(lambda: states(watch) == {CellState.FREE})
+
+
+def test_a_label_that_is_put_on_a_node_moves_it_to_a_pool(
+    watch: ClusterWatch, api: ApiClient
+) -> None:
+    soon(lambda: states(watch))
+    api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"example.com/pool": "train"}}})
+    soon(lambda: [node.pool for node in watch.live.current().nodes] == ["train"])
 
 
 def test_a_pod_without_node_waits_with_the_schedulers_words(
