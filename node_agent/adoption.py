@@ -145,5 +145,5 @@ class Adoption:
             decision.claim.spec,
             decision.claim.pod,
             decision.reason,
-            extra=located(decision.claim.pod, decision.claim.spec),
+            extra=located(decision.claim),
         )

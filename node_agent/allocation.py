@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from hami_web.core import annotations as keys
+from hami_web.core.log_lines import about, new_request_id
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent import nodelock
 from node_agent.cluster import Cluster
@@ -112,9 +113,11 @@ class Allocator:
             earlier = records_for(self._instances.records(), ids)
             turn = self._finder.find(len(ids), earlier)
             self.serving = turn.pod.uid
-            if self._is_repetition(turn.pod, ids, earlier):
-                return self._answer_again(turn, earlier, deadline)
-            return self._serve(turn, ids, deadline)
+            pod = turn.pod
+            with about(request_id=new_request_id(), pod=pod.key, pod_uid=pod.uid):
+                if self._is_repetition(pod, ids, earlier):
+                    return self._answer_again(turn, earlier, deadline)
+                return self._serve(turn, ids, deadline)
         finally:
             self.serving = ""
             self._turn.release()
@@ -134,11 +137,13 @@ class Allocator:
         except NoPodToServe:
             raise
         except (AgentError, DriverError) as error:
+            logger.warning("Allocate of %d MIG device(s) failed: %s", len(ids), error)
             self._events.tell(_reference(pod), Reason.ALLOCATION_FAILED, str(error))
             self._give_up(pod)
             raise
+        note = f"Allocate of {len(ids)} MIG device(s) {steps}"
+        logger.info(note)
         if steps.slow:
-            note = f"Allocate of {len(ids)} MIG device(s) {steps}"
             self._events.tell(_reference(pod), Reason.ALLOCATION_SLOW, note)
         return Allocated(pod.key, grant)
 
@@ -173,6 +178,7 @@ class Allocator:
         realized = self._realize(reservation, records[0].device_ids, deadline)
         grant = self._hand_over(reservation, realized, deadline)
         self._finish(turn, pod)
+        logger.info("Allocate of %d MIG device(s) answered again", len(records))
         return Allocated(pod.key, grant)
 
     def _realize(

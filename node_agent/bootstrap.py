@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -12,6 +11,7 @@ import time
 from contextlib import ExitStack
 from typing import Final
 
+from hami_web.core.log_lines import JsonFormatter, TextFormatter
 from node_agent.cluster import connect
 from node_agent.condition import NodeCondition
 from node_agent.config import AgentConfig
@@ -35,11 +35,6 @@ logger = logging.getLogger(__name__)
 
 _RETRY_FIRST_SECONDS: Final = 0.5
 _RETRY_MOST_SECONDS: Final = 30.0
-_RECORD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {
-    "message",
-    "asctime",
-    "taskName",
-}
 _STARTING: Final = "starting"
 _STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
@@ -202,42 +197,13 @@ class Agent:
         self._problem = problem
 
 
-def _fields(record: logging.LogRecord) -> dict[str, str]:
-    """What was given as ``extra``."""
-    return {key: str(value) for key, value in vars(record).items() if key not in _RECORD_FIELDS}
-
-
-class _TextFormatter(logging.Formatter):
-    """A line for people; the fields stand behind the message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        return super().format(record) + fields
-
-
-class _JsonFormatter(logging.Formatter):
-    """One JSON object for each record, with the fields that were given as ``extra``."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        entry |= _fields(record)
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
-
-
 def configure_logging(config: AgentConfig) -> None:
     """Log to standard error, as text for people or as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     if config.log_format == "json":
-        handler.setFormatter(_JsonFormatter())
+        handler.setFormatter(JsonFormatter("node-agent", node=config.node_name))
     else:
-        handler.setFormatter(_TextFormatter("%(asctime)s %(levelname)-7s %(message)s"))
+        handler.setFormatter(TextFormatter("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
 
 

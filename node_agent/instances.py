@@ -149,7 +149,7 @@ class InstanceManager:
                 self._mark_reclaiming(current, str(error))
                 raise
             self._journal.remove(record.owner)
-            logger.info("reclaimed instance", extra=located(record.pod, record.spec))
+            logger.info("reclaimed instance", extra=located(record))
 
     def adopt(self, claim: Claim, live: LiveInstance) -> None:
         """Take over an instance that annotation and NVML agree on."""
@@ -238,7 +238,7 @@ class InstanceManager:
         except (DriverError, AgentError) as error:
             self._roll_back(intent, live, error)
             raise
-        fields = located(claim.pod, claim.spec) | {"mig_uuid": identity.mig_uuid}
+        fields = located(claim) | {"mig_uuid": identity.mig_uuid}
         logger.info("realized instance", extra=fields)
         return Realized(identity, created=True)
 
@@ -262,7 +262,7 @@ class InstanceManager:
                 destroy_live(self._driver, found)
             self._journal.remove(intent.owner)
         except (DriverError, AgentError) as error:
-            fields = located(intent.pod, intent.spec)
+            fields = located(intent)
             logger.warning("rollback after %s is left: %s", cause, error, extra=fields)
             self._mark_reclaiming(intent, f"rollback after: {cause}; refused: {error}")
 

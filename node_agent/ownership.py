@@ -33,16 +33,6 @@ class InstanceSpec:
         return f"{self.profile} at {self.placement} of {self.gpu_uuid}"
 
 
-def located(pod: str, spec: InstanceSpec) -> dict[str, str]:
-    """Fields of a log record about an instance."""
-    return {
-        "pod": pod,
-        "gpu": spec.gpu_uuid,
-        "profile": spec.profile,
-        "placement": str(spec.placement),
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One reservation of one Pod, with the identity its annotation carries (or None)."""
@@ -89,3 +79,14 @@ class InstanceRecord:
     @property
     def pod(self) -> str:
         return f"{self.namespace}/{self.pod_name}"
+
+
+def located(item: Claim | InstanceRecord) -> dict[str, str]:
+    """Fields of a log record about an instance."""
+    return {
+        "pod": item.pod,
+        "pod_uid": item.owner.pod_uid,
+        "gpu": item.spec.gpu_uuid,
+        "profile": item.spec.profile,
+        "placement": str(item.spec.placement),
+    }

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hami_web.core import annotations as keys
+from hami_web.core.log_lines import about
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent import nodelock
 from node_agent.cluster import Cluster
@@ -161,7 +162,8 @@ class Reclaimer:
     def _reclaim_on(self, gpu_uuid: str, records: Sequence[InstanceRecord]) -> None:
         try:
             for record in records:
-                self._reclaim(record)
+                with about(pod=record.pod, pod_uid=record.owner.pod_uid):
+                    self._reclaim(record)
         except Exception:
             self._metrics.skipped.labels("error").inc()
             logger.exception("reclaiming on GPU %s failed", gpu_uuid)
@@ -197,7 +199,7 @@ class Reclaimer:
             wait = min(wait, _BACKOFF_MOST_SECONDS)
             self._retries[record.owner] = _Retry(time.monotonic() + wait, wait)
         self._metrics.reclaims.labels("refused").inc()
-        fields = located(record.pod, record.spec)
+        fields = located(record)
         logger.warning("%s of %s stays: %s", record.spec, record.pod, error, extra=fields)
         self._events.tell(_pod_of(record), Reason.RECLAIM_BLOCKED, f"{record.spec} stays: {error}")
         # The loop, which may be waiting for long, must know of the retry.
@@ -230,7 +232,8 @@ class Reclaimer:
                 for claim in pod_claims(pod)
                 if (identity := realized.get(claim.owner)) is not None
             }
-            self._record(pod, mine)
+            with about(pod=pod.key, pod_uid=pod.uid):
+                self._record(pod, mine)
 
     def _record(self, pod: ObservedPod, realized: dict[Owner, RuntimeIdentity]) -> None:
         started = [

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from hami_web.core.log_lines import about
 from hami_web.core.reservation import RuntimeIdentity
 from node_agent.adoption import AdoptionReport
 from node_agent.cluster import Cluster
@@ -65,7 +66,8 @@ class Restoration:
             if record is None or pod is None or pod.deleting or record.spec != claim.spec:
                 continue
             if _is_missing(decision, current.get(claim.owner)):
-                self._restore(pod, claim, record)
+                with about(pod=pod.key, pod_uid=pod.uid):
+                    self._restore(pod, claim, record)
 
     def _restore(self, pod: ObservedPod, claim: Claim, record: InstanceRecord) -> None:
         deadline = Deadline(_SECONDS)

@@ -39,7 +39,7 @@ def destroy_record(driver: MigDriver, record: InstanceRecord) -> None:
         live.gpu_instance_id == known.gpu_instance_id and found in (None, known)
     )
     if not same:
-        fields = located(record.pod, record.spec)
+        fields = located(record)
         logger.warning("no longer the instance that was made: left alone", extra=fields)
         return
     destroy_live(driver, live)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from hami_web.core.errors import InvalidField
 from node_agent.errors import ReservationMismatch, ReservationUntrusted
-from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState
+from node_agent.ownership import InstanceRecord, InstanceSpec, Owner, RecordState, located
 from node_agent.planning import pod_claims
 from node_agent.pods import ObservedPod
 from node_agent.trust import Trust
@@ -63,6 +63,7 @@ class Unexplained:
                     "%s: Pod %s does not say so any more; its memory slices are published as taken",
                     record.spec,
                     record.pod,
+                    extra=located(record),
                 )
         self.found = found
         self._changed()

@@ -16,6 +16,7 @@ from django.urls import URLPattern, path
 from hami_web.cluster.errors import ClusterError
 from hami_web.cluster.views import PodView
 from hami_web.core.errors import CoreError
+from hami_web.core.log_lines import about
 from hami_web.extender import admission_wire, wire
 from hami_web.scheduling.admission import Admission
 from hami_web.scheduling.bind import BindOrder
@@ -100,7 +101,8 @@ class ExtenderViews:
     def webhook(self, request: HttpRequest) -> HttpResponse:
         """Review a Pod that is being created or changed."""
         review = admission_wire.decode_review(_body(request, ADMISSION_BODY_MAX))
-        verdict = self._admission.review(review.call)
+        with about(request_id=review.uid):
+            verdict = self._admission.review(review.call)
         return _json(admission_wire.encode_review(review, verdict))
 
     def decisions(self, request: HttpRequest) -> HttpResponse:

@@ -54,6 +54,8 @@ class MigrationRun(models.Model):
     parts_done = models.PositiveSmallIntegerField(default=0)
     parts = models.PositiveSmallIntegerField(default=0)
     cancelled_by = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
+    """Of the web request that asked for it; the worker's lines about it carry it."""
 
     class Meta:
         ordering = ["-requested_at", "-id"]

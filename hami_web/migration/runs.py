@@ -44,7 +44,7 @@ class CheckGoesOn(Exception):
         super().__init__(f"check {run.pk}{of} is {run.state}")
 
 
-def request_check(who: str, now: datetime, node: str = "") -> MigrationRun:
+def request_check(who: str, now: datetime, node: str = "", *, request_id: str = "") -> MigrationRun:
     """Ask for a check of all nodes, or of one.
 
     Raises CheckGoesOn where one is not over: it sees the same cluster; InvalidField for what is
@@ -58,7 +58,9 @@ def request_check(who: str, now: datetime, node: str = "") -> MigrationRun:
         if open_ is not None:
             raise CheckGoesOn(open_)
         who = who[:NAME_MAX]
-        return MigrationRun.objects.create(requested_by=who, requested_at=now, node=node)
+        return MigrationRun.objects.create(
+            requested_by=who, requested_at=now, node=node, request_id=request_id
+        )
 
 
 def cancel_check(pk: int, who: str, now: datetime) -> MigrationRun:
@@ -103,6 +105,7 @@ def perform_check(run: MigrationRun, gather: Gather) -> None:
     except Cancelled:
         logger.info("check %d was called off, or taken over", run.pk)
     except ClusterError as error:
+        logger.warning("check %d: %s", run.pk, error)
         _end(claim, RunState.FAILED, error=str(error)[:2000])
     except Exception:
         logger.exception("check %d", run.pk)
@@ -116,6 +119,7 @@ def _store(claim: Q, run: MigrationRun, found: Examination) -> None:
     with writing():
         if not _end(claim, RunState.FINISHED, parts_done=len(Part), part=""):
             return
+        logger.info("check %d: %d nodes were looked at", run.pk, len(found.nodes))
         NodeReadiness.objects.bulk_create(
             NodeReadiness(run=run, node=name, readiness=readiness, checked_at=now)
             for name, readiness in found.nodes.items()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hami_web.cluster.errors import ClusterError, NotFound
 from hami_web.cluster.ports import Cluster
 from hami_web.core.errors import CoreError
+from hami_web.core.log_lines import about
 from hami_web.core.request import parse_pod_request
 from hami_web.core.signature import KeyFile
 from hami_web.scheduling.bind_queue import BindQueue
@@ -83,25 +84,30 @@ class Binder:
         a list that was already on its way when it was bound.
         """
         for hold in self._state.unseen_bindings(UNSEEN_AFTER_S):
-            self._look_for(hold)
+            with about(pod=f"{hold.namespace}/{hold.name}", pod_uid=hold.pod_uid):
+                self._look_for(hold)
         for order, may_come in self.unsettled.open():
-            try:
-                pod = self._cluster.get_pod(order.namespace, order.name)
-            except NotFound:
-                pod = None
-            except ClusterError as error:
-                logger.warning("Pod %s: whether it is bound is still open: %s", order.pod, error)
-                continue
-            if pod is not None and pod.uid == order.uid:
-                if pod.node_name:
-                    self._state.confirm(order.uid)
-                elif may_come:
-                    continue
-                else:
-                    self._end(order)
+            with about(pod=order.pod, pod_uid=order.uid):
+                self._settle(order, may_come=may_come)
+
+    def _settle(self, order: BindOrder, *, may_come: bool) -> None:
+        try:
+            pod = self._cluster.get_pod(order.namespace, order.name)
+        except NotFound:
+            pod = None
+        except ClusterError as error:
+            logger.warning("Pod %s: whether it is bound is still open: %s", order.pod, error)
+            return
+        if pod is not None and pod.uid == order.uid:
+            if pod.node_name:
+                self._state.confirm(order.uid)
+            elif may_come:
+                return
             else:
                 self._end(order)
-            self.unsettled.forget(order)
+        else:
+            self._end(order)
+        self.unsettled.forget(order)
 
     def _look_for(self, hold: Hold) -> None:
         """Forget a bound Pod that is gone. One that is there is left to the watch: what was read

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from hami_web.cluster.errors import ClusterError
 from hami_web.cluster.views import PodView
 from hami_web.core.errors import CoreError, InvalidRequest
+from hami_web.core.log_lines import about, current, new_request_id
 from hami_web.core.request import PodRequest, parse_pod_request
 from hami_web.scheduling.bind import Binder, BindOrder
 from hami_web.scheduling.decision_log import DecisionLog, Outcome
@@ -25,6 +28,8 @@ from hami_web.scheduling.explanations import (
 from hami_web.scheduling.measures import Durations
 from hami_web.scheduling.state import ClusterState, Held
 from hami_web.scheduling.waiting import Waiting, WaitingPods
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,14 @@ class Decider:
             request = parse_pod_request(pod.container_specs(), pod.annotations)
             if not request.devices:
                 return Fits(names)
-            return self._filter(pod, request, names)
+            with _about(pod, new_request_id()):
+                return self._filter(pod, request, names)
         except CoreError as error:
-            about = _about(pod)
-            self._core.events.record(about, EventReason.FILTERING_FAILED, str(error))
-            self._core.log.add(Outcome.INVALID, about, str(error), code=error.code)
+            regarding = _regarding(pod)
+            self._core.events.record(regarding, EventReason.FILTERING_FAILED, str(error))
+            self._core.log.add(Outcome.INVALID, regarding, str(error), code=error.code)
+            with _about(pod, new_request_id()):
+                _tell(Outcome.INVALID, str(error))
             raise
         finally:
             self.filter_durations.observe(self._clock() - began)
@@ -79,17 +87,10 @@ class Decider:
     def bind(self, order: BindOrder) -> None:
         """Bind a Pod where its devices are held; raises BindError or ClusterError."""
         self._check_ready()
-        about = Regarding(order.namespace, order.name, order.uid)
-        try:
-            self._core.binder.bind(order)
-        except (BindError, ClusterError, CoreError) as error:
-            text, node = str(error), order.node
-            self._core.events.record(about, EventReason.BINDING_FAILED, text)
-            self._core.log.add(Outcome.BIND_FAILED, about, text, node=node, code=error.code)
-            raise
-        note = bound_note(order.node, order.pod)
-        self._core.events.record(about, EventReason.BINDING_SUCCEED, note)
-        self._core.log.add(Outcome.BOUND, about, note, node=order.node)
+        hold = self._core.state.hold_of(order.uid)
+        attempt = (hold and hold.request_id) or new_request_id()
+        with about(request_id=attempt, pod=order.pod, pod_uid=order.uid):
+            self._bind(order)
 
     def hold_if_free(self, waiting: Waiting) -> bool:
         """Hold the devices of a Pod that waits, if they are free now."""
@@ -105,31 +106,52 @@ class Decider:
         # Which nodes the scheduler would leave is not known for an adopted Pod; should it leave
         # others than the one held here, its next /filter decides anew.
         names = state.node_names() if waiting.names is None else waiting.names
-        return isinstance(state.filter(pod, request, names), Held)
+        with _about(pod, new_request_id()):
+            return isinstance(state.filter(pod, request, names), Held)
 
     def _check_ready(self) -> None:
         reason = self._core.not_ready_because()
         if reason is not None:
             raise NotReady(reason)
 
+    def _bind(self, order: BindOrder) -> None:
+        core, node = self._core, order.node
+        regarding = Regarding(order.namespace, order.name, order.uid)
+        try:
+            core.binder.bind(order)
+        except (BindError, ClusterError, CoreError) as error:
+            text = str(error)
+            core.events.record(regarding, EventReason.BINDING_FAILED, text)
+            core.log.add(Outcome.BIND_FAILED, regarding, text, node=node, code=error.code)
+            _tell(Outcome.BIND_FAILED, text, node=node)
+            raise
+        note = bound_note(node, order.pod)
+        core.events.record(regarding, EventReason.BINDING_SUCCEED, note)
+        core.log.add(Outcome.BOUND, regarding, note, node=node)
+        _tell(Outcome.BOUND, note, node=node)
+
     def _filter(
         self, pod: PodView, request: PodRequest, names: tuple[str, ...]
     ) -> Fits | RefusedEverywhere:
         core = self._core
-        about = _about(pod)
+        regarding = _regarding(pod)
         version = core.state.version
         answer = core.state.filter(pod, request, names)
         if isinstance(answer, Held):
             core.waiting.drop(pod.uid)
             note = fit_note(answer.node, answer.hold.reservations)
-            core.events.record(about, EventReason.FILTERING_SUCCEED, note)
-            core.log.add_hold(about, note, answer.hold)
+            core.events.record(regarding, EventReason.FILTERING_SUCCEED, note)
+            core.log.add_hold(regarding, note, answer.hold)
+            # A hold that still stands keeps the id of the attempt that made it.
+            attempt = answer.hold.request_id or current("request_id")
+            _tell(Outcome.HELD, note, node=answer.node, request_id=attempt)
             return Fits((answer.node,))
         by_reason = nodes_by_reason(answer.details)
         note = refusal_note(len(names), by_reason)
         core.waiting.add(pod, names, note)
-        core.events.record(about, EventReason.FILTERING_FAILED, note)
-        core.log.add(Outcome.REFUSED, about, note, refused=answer)
+        core.events.record(regarding, EventReason.FILTERING_FAILED, note)
+        core.log.add(Outcome.REFUSED, regarding, note, refused=answer)
+        _tell(Outcome.REFUSED, note)
         self.rejections.update({word: len(nodes) for word, nodes in by_reason.items()})
         if core.state.version != version:
             # Something became free between the decision and the note that the Pod waits.
@@ -137,5 +159,14 @@ class Decider:
         return refused_everywhere(answer.details)
 
 
-def _about(pod: PodView) -> Regarding:
+def _regarding(pod: PodView) -> Regarding:
     return Regarding(pod.metadata.namespace, pod.metadata.name, pod.uid)
+
+
+def _about(pod: PodView, request_id: str) -> AbstractContextManager[None]:
+    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return about(request_id=request_id, pod=name, pod_uid=pod.uid)
+
+
+def _tell(outcome: Outcome, note: str, **fields: str) -> None:
+    logger.info(note, extra={"outcome": outcome.value, **fields})

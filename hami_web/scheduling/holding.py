@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hami_web.core.log_lines import current
 from hami_web.core.quota import Usage, total
 from hami_web.core.selection import Choice
 from hami_web.scheduling.holds import Hold
@@ -20,6 +21,7 @@ def hold_choice(identity: PodIdentity, node: str, choice: Choice, *, now: float)
         len(choice.devices),
         choice.devices,
         now,
+        current("request_id"),
     )
 
 

@@ -27,6 +27,8 @@ class Hold(Struct, frozen=True, gc=False):
     container_count: int
     devices: tuple[tuple[ListedDevice, ...], ...]
     held_at: float
+    request_id: str = ""
+    """Of the attempt that made the choice, for lines about it."""
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from hami_web.cluster.ports import ClusterWriter
 from hami_web.cluster.views import PodView
 from hami_web.core.annotations import POD_RETRY_AT
 from hami_web.core.errors import InvalidRequest
+from hami_web.core.log_lines import about
 from hami_web.core.request import parse_pod_request
 
 logger = logging.getLogger(__name__)
@@ -212,7 +213,8 @@ class Waker:
                 break
             tries -= 1
             if self._fits(waiting):
-                self._wake(waiting)
+                with about(pod=waiting.pod.full_name, pod_uid=waiting.pod.uid):
+                    self._wake(waiting)
                 left -= 1
             else:
                 self._hopeless.add(waiting.kind)

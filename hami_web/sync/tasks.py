@@ -10,6 +10,7 @@ from django.conf import settings
 from hami_web.access.upkeep import prune_access
 from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.transport import Transport
+from hami_web.core.log_lines import about, current
 from hami_web.history import alerts, pruning, samples, vitals
 from hami_web.migration.facts import ClusterFacts
 from hami_web.migration.gather import Gatherer
@@ -44,7 +45,8 @@ def check() -> int:
     """Perform the readiness checks that somebody asked for; returns how many there were."""
     performed = 0
     while (run := claim_check(datetime.now(UTC))) is not None:
-        perform_check(run, _look)
+        with about(request_id=run.request_id or current("request_id")):
+            perform_check(run, _look)
         performed += 1
     progress.note()
     return performed

@@ -15,7 +15,8 @@ def start_check(actor: Actor, node: str = "") -> MigrationRun:
     Raises CheckGoesOn, InvalidField, DatabaseError.
     """
     with audited(actor, Action("migration.check", "migration-run", node)) as progress:
-        run = runs.request_check(actor.name, datetime.now(UTC), node)
+        now, request_id = datetime.now(UTC), actor.request_id
+        run = runs.request_check(actor.name, now, node, request_id=request_id)
         progress.after = {"run": run.pk}
         return run
 

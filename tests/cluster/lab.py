@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import ssl
 import subprocess
@@ -134,6 +135,14 @@ class Lab:
         (node,) = (node for node in self.nodes if node.name == pod.spec.node_name)
         return node.log_of(pod, container)
 
+    def story(self, uid: str) -> list[str]:
+        """What extender and agents logged of a Pod, in order: role and message."""
+        files = [self.extender.log, *(node.agent.log for node in self.nodes)]
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        about = [entry for entry in entries if entry.get("pod_uid") == uid]
+        return [f"{e['role']}: {e['message']}" for e in sorted(about, key=lambda e: e["time"])]
+
     def diagnosis(self) -> str:
         parts = [self.extender.tail(), *(node.agent.tail() for node in self.nodes)]
         with suppress(ApiException, HTTPError):  # the cluster may be what broke
@@ -155,6 +164,7 @@ class Lab:
                 "HAMI_EXTENDER_TLS_CERT": str(pki / "serving.crt"),
                 "HAMI_EXTENDER_TLS_KEY": str(pki / "serving.key"),
                 "HAMI_POD_NAME": pod,
+                "HAMI_LOG_FORMAT": "json",
                 "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
             },
             self.work / f"{pod}.log",

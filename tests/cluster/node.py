@@ -54,7 +54,7 @@ class GpuNode:
             "HAMI_DEVICE_PLUGIN_DIR": str(kubelet.plugins),
             "HAMI_STATE_DIR": str(folder / "agent"),
             "HAMI_SIMULATED_NVML": str(folder / "nvml"),
-            "HAMI_LOG_FORMAT": "text",
+            "HAMI_LOG_FORMAT": "json",
             "HAMI_METRICS_PORT": str(self._metrics_port),
         }
         self.agent = Process(

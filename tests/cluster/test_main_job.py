@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -34,6 +35,14 @@ def test_a_pod_gets_the_instance_that_was_reserved_and_leaves_nothing_behind(lab
     pods.delete("one")
     wait_until("the Pod is gone", lambda: pods.is_gone("one"))
     wait_until("its instance is gone", lambda: not lab.instances(), 20)
+
+    uid = pod.metadata.uid
+    end = "node-agent: reclaimed instance"
+    wait_until("its story is told to the end", lambda: end in lab.story(uid), 20)
+    story = lab.story(uid)
+    roles = [role for role, _ in groupby(line.split(":")[0] for line in story)]
+    assert roles[-2:] == ["extender", "node-agent"], story
+    assert any("realized instance" in line for line in story)
 
 
 def locked(node_name: str) -> bool:

@@ -15,8 +15,9 @@ def records(lab: Lab, message: str) -> list[dict[str, Any]]:
 
 def test_the_life_of_an_instance_can_be_followed_by_its_fields(lab: Lab) -> None:
     where = {"gpu": lab.gpus[0], "profile": "1g.5gb", "placement": "6:1", "pod": "default/job"}
+    where |= {"role": "node-agent", "node": "gpu-n1"}
     with lab.agent_process(HAMI_LOG_FORMAT="json"):
-        lab.reserve("job", [(0, "1g.5gb", 6, 1)])
+        where["pod_uid"] = lab.reserve("job", [(0, "1g.5gb", 6, 1)])
         lab.kubelet.allocate(lab.ids()[0])
         process = lab.hardware.attach(0, lab.hardware.gpu(0).instances[0].gi_id, 0)
         lab.set_status("job", "Succeeded", "terminated")
