@@ -131,8 +131,13 @@ def smaller_that_fits(gpus: Iterable[Housing], demand: Demand) -> Smaller | None
 
 
 def _below(table: ProfileTable, demand: Demand) -> list[int]:
-    """Plain profiles smaller than what the demand needs, largest first."""
+    """Plain profiles smaller than what the demand needs, largest first.
+
+    Of a profile that the table does not have, nothing says what is smaller.
+    """
     needed = table.satisfying(demand)
+    if not needed and demand.profile is not None:
+        return []
     end = needed[0].index if needed else len(table.shapes)
     return [i for i in reversed(range(end)) if not table.shapes[i].profile.attribute]
 

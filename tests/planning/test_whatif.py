@@ -112,6 +112,15 @@ def test_one_small_pod_is_in_the_way_of_a_large_one() -> None:
     assert obstacle.fragmented
 
 
+def test_nothing_is_called_smaller_than_a_profile_that_no_gpu_has() -> None:
+    full_node().mirror()
+    for profile, smaller in (("3g.20gb", "2g.10gb"), ("3g.40gb", None)):
+        pod = asking("w", {keys.RESOURCE_COUNT: 1}, annotations={keys.POD_PROFILE: profile})
+        obstacle = answer_of(pod, SchedulingPolicy()).obstacle
+        assert obstacle is not None
+        assert (obstacle.smaller and obstacle.smaller.profile) == smaller
+
+
 def test_two_devices_are_asked_of_one_gpu_with_all_that_must_end() -> None:
     full_node().mirror()
     two = MEMORY | {keys.RESOURCE_COUNT: 2}
