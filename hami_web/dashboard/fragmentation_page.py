@@ -25,7 +25,7 @@ from hami_web.history.models import Sample
 logger = logging.getLogger(__name__)
 
 RANGE: Final = timedelta(days=7)
-RANGE_MIN: Final = timedelta(minutes=5)
+RANGE_MIN: Final = timedelta(minutes=1)
 SAMPLES_MAX: Final = 12_000
 """A week of samples taken once a minute is 10,080."""
 

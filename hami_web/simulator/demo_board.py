@@ -53,7 +53,6 @@ class Position(msgspec.Struct, frozen=True):
 
     scene: Scene
     names: dict[str, str] = {}
-    held: bool = False
 
     @property
     def chapter(self) -> int:
@@ -97,11 +96,19 @@ class Board:
 
     def orders(self) -> list[Order]:
         """What was asked since the last call, oldest first."""
-        try:
-            with self._orders.open("rb") as file:
-                file.seek(self._read)
-                lines = file.read()
-        except FileNotFoundError:
-            return []
+        lines = self._lines(self._read)
         self._read += len(lines)
         return [Order(word) for word in lines.decode().split()]
+
+    def is_paused(self) -> bool:
+        """Whether a pause was asked for last, also where the story has not read that yet."""
+        asked = [word for word in self._lines(0).decode().split() if word != Order.NEXT]
+        return asked[-1:] == [Order.PAUSE]
+
+    def _lines(self, start: int) -> bytes:
+        try:
+            with self._orders.open("rb") as file:
+                file.seek(start)
+                return file.read()
+        except FileNotFoundError:
+            return b""

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
 from hami_web.simulator.demo_board import Board, Order, Position, Scene, chapter_of
 
 _STEP_S: Final = 0.1
@@ -30,14 +28,16 @@ class Pace:
     breath_s: float
     check: Callable[[], None]
     position: Position = field(default_factory=lambda: Position(Scene.FILL))
+    held: bool = False
     hurries: bool = False
     plays_on: bool = False
 
     def announce(self, scene: Scene, **names: str) -> None:
         """The story comes to a scene."""
         if self.hurries and chapter_of(scene) != self.position.chapter:
-            self.hurries, self.plays_on = False, self.position.held
-        self._show(Position(scene, names, self.position.held))
+            self.hurries, self.plays_on = False, self.held
+        self.position = Position(scene, names)
+        self.board.show(self.position)
 
     def rest(self, breaths: float) -> None:
         """Breathe so often. Raises StartAgain, and what ``check`` raises."""
@@ -46,7 +46,7 @@ class Pace:
             self.check()
             for order in self.board.orders():
                 self._obey(order)
-            holds = self.position.held and not self.plays_on
+            holds = self.held and not self.plays_on
             if self.hurries or (left <= 0 and not holds):
                 return
             time.sleep(_STEP_S)
@@ -67,15 +67,10 @@ class Pace:
                 self._obey(order)
 
     def _obey(self, order: Order) -> None:
-        if order is Order.AGAIN:
-            self.hurries = self.plays_on = False
-            self._show(msgspec.structs.replace(self.position, held=False))
-            raise StartAgain
         if order is Order.NEXT:
             self.hurries = True
-        else:
-            self._show(msgspec.structs.replace(self.position, held=order is Order.PAUSE))
-
-    def _show(self, position: Position) -> None:
-        self.position = position
-        self.board.show(position)
+            return
+        self.held = order is Order.PAUSE
+        if order is Order.AGAIN:
+            self.hurries = self.plays_on = False
+            raise StartAgain

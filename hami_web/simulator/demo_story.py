@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeVar
 
@@ -50,10 +51,13 @@ class Story:
     tell: Tell
     running: dict[str, PodPlan] = field(default_factory=dict)
     round: int = 0
+    at: str = ""
+    """The moment when one Pod waited, as addresses have it."""
 
     def play_round(self) -> None:
         """One round. A surprise is told and ends the round, never the demo."""
         self.round += 1
+        self.at = ""
         try:
             for chapter in (self.fill, self.fragment, self.explain, self.plan, self.recover):
                 self.tell(chapter())
@@ -111,6 +115,7 @@ class Story:
         look = partial(told.explained, self.cluster, name, self.cast.a100s)
         said = self._see_told(f"{name} explained", look)
         self.pace.read(10)
+        self.at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return f"{name} is Pending, and its page says: {said}"
 
     def plan(self) -> str:
@@ -171,7 +176,7 @@ class Story:
 
     def close(self) -> str:
         """All Pods finish, their instances are reclaimed, and nothing is left."""
-        self.pace.announce(Scene.CLOSE)
+        self.pace.announce(Scene.CLOSE, **({"at": self.at} if self.at else {}))
         self.cluster.mend_by_hand(self.cast.foreign)
         leaving = list(self.running)
         for name in leaving:

@@ -71,6 +71,7 @@ def test_the_page_lists_room_heat_and_history_in_one_query(
     with django_assert_num_queries(1):
         page = client.get("/fragmentation").content.decode()
     assert "2 samples of the whole cluster: least 25 %, most 50 %, newest 50 %" in page
+    assert f"Since {now - timedelta(hours=2):%Y-%m-%d %H:%M} UTC" in page
     assert f'href="/gpus/{GPU}"' in page
     assert "3g.20gb" in page
 

@@ -48,7 +48,7 @@ def current() -> Banner | None:
         said=str(words.said) % position.names,
         link=str(words.link),
         page=page_of(position),
-        held=position.held,
+        held=board().is_paused(),
     )
 
 

@@ -100,4 +100,6 @@ def page_of(position: Position) -> str:
         return reverse(view, args=(names["gpu"],))
     if position.scene is Scene.PLAN:
         return f"{reverse(view)}?{urlencode({'profile': names['profile'], 'count': '1'})}"
+    if position.scene is Scene.CLOSE and "at" in names:
+        return f"{reverse(view)}?{urlencode({'at': names['at']})}"
     return reverse(view)
