@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -26,6 +27,7 @@ from .test_every_page import OUTLINE
 MOST = 120_000
 """Bytes of a compressed map."""
 KIN = "team/twice"
+UUID = "GPU-7b2d0a52-55b3-5a3f-8d9c-0a8b2f3c1d4e"
 
 
 def compressed(client: Client, path: str = "/", language: str = "en") -> int:
@@ -124,7 +126,7 @@ class TestInABrowser:
     def _many(self, live: GivenMap, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(presentation, "ABOVE", 1)
         twin = cell(2, 1, CellState.REALIZED, "1g.5gb", KIN)
-        rows = (row("n", 0, [twin]), row("n", 1, [twin]))
+        rows = (row("n", 0, [twin]), replace(row("n", 1, [twin]), uuid=UUID))
         live.show(ClusterMap(8, (NodeBlock("n", rows), *cluster_map().nodes)))
 
     def test_pointing_lights_up_a_pod_and_completes_its_row(self, page: Page) -> None:  # noqa: F811
@@ -140,7 +142,7 @@ class TestInABrowser:
         expect(completed).to_have_class(re.compile("kin"))
         expect(completed.locator("title")).to_contain_text(f"Pod {KIN}")
         assert gpu.evaluate("gpu => gpu.offsetHeight") == height
-        assert page.locator("#gpu-GPU-n-1-5f0c.brief").count() == 1
+        assert page.locator("#gpu-GPU-7b2d0a52.brief").count() == 1
 
     def test_a_row_is_completed_for_the_keyboard_and_for_links_to_memory_slices(
         self,
@@ -157,9 +159,10 @@ class TestInABrowser:
         expect(page.locator("#gpu-GPU-n-0-5f0c a.cell.realized")).to_be_focused()
         expect(page.locator(".cell.kin")).to_have_count(2)
         page.keyboard.press("ArrowDown")
-        expect(page.locator("#gpu-GPU-n-1-5f0c a.cell.realized")).to_be_focused()
-        page.goto("/#gpu-GPU-gpu-a100-01-0-5f0c-4:4")
-        expect(page.locator("a.cell.sought")).to_be_focused()
+        expect(page.locator(f"#gpu-{UUID} a.cell.realized")).to_be_focused()
+        for uuid in ("GPU-gpu-a100-01-0-5f0c", UUID):
+            page.goto(f"/?#gpu-{uuid}-2:2")
+            expect(page.locator("a.cell.sought")).to_be_focused()
 
     def test_a_change_draws_its_row_alone_and_leaves_it_as_whole_as_it_was(
         self,
@@ -170,7 +173,7 @@ class TestInABrowser:
         expect(page.locator("#link")).to_have_text("live")
         page.evaluate("document.querySelectorAll('.gpu').forEach(gpu => gpu.dataset.old = 'yes')")
         self._change(live, CellState.BOUND)
-        gpu = page.locator("#gpu-GPU-n-1-5f0c")
+        gpu = page.locator("[id^=gpu-GPU-7b2d0a52]")
         expect(gpu.locator("svg.bound")).to_be_visible()
         expect(gpu).to_have_class(re.compile("brief"))
         gpu.hover()
@@ -182,6 +185,6 @@ class TestInABrowser:
     def _change(self, live: GivenMap, state: CellState) -> None:
         shown = live.current()
         assert shown is not None
-        new = row("n", 1, [cell(0, 4, state, "3g.20gb", "team/new")])
+        new = replace(row("n", 1, [cell(0, 4, state, "3g.20gb", "team/new")]), uuid=UUID)
         changed = NodeBlock("n", (shown.nodes[0].rows[0], new))
         live.show(ClusterMap(shown.version + 1, (changed, *shown.nodes[1:])))
