@@ -12,36 +12,43 @@ from django.core.checks import Warning as CheckWarning
 from hami_web.core.errors import CoreError
 from hami_web.core.policy import parse_scheduling_policy
 from hami_web.core.signature import InvalidSigningKey, KeyFile
+from hami_web.extender.serving import UnusablePair, load_pair
 from hami_web.scheduling.admission_policy import parse_admission_policy
+from hami_web.startup import OWN_CHECKS
 
 HTTP_TIMEOUT_S = 30
 """kube-scheduler's usual ``httpTimeout`` for an extender, in seconds."""
 
 
-@register()
+@register(OWN_CHECKS)
 def check_scheduling_policy(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E001: the policy file's sections for the extender must be readable."""
     try:
         parse_scheduling_policy(settings.SCHEDULING_POLICY)
         parse_admission_policy(settings.ADMISSION_POLICY)
     except CoreError as error:
-        return [Error(str(error), hint="See HAMI_POLICY_FILE.", id="hami.E001")]
+        return [Error(f"HAMI_POLICY_FILE: {error}", hint="See HAMI_POLICY_FILE.", id="hami.E001")]
     return []
 
 
-@register()
+@register(OWN_CHECKS)
 def check_tls_files(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
-    """hami.E002: certificate and key come together and exist."""
-    paths = [settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY]
-    if not any(paths):
+    """hami.E002: certificate and key come together, can be read, and belong together."""
+    certificate, key = settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY
+    if certificate is None and key is None:
         return []
-    if not all(path is not None and path.is_file() for path in paths):
-        text = "HAMI_EXTENDER_TLS_CERT, HAMI_EXTENDER_TLS_KEY: both must name existing files"
-        return [Error(text, id="hami.E002")]
-    return []
+    text = "both must name existing files"
+    if certificate is not None and key is not None:
+        try:
+            load_pair(certificate, key)
+        except UnusablePair as error:
+            text = str(error)
+        else:
+            return []
+    return [Error(f"HAMI_EXTENDER_TLS_CERT, HAMI_EXTENDER_TLS_KEY: {text}", id="hami.E002")]
 
 
-@register()
+@register(OWN_CHECKS)
 def check_signing_keys(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E003: a key file that is named must be readable and hold keys."""
     if settings.SIGNING_KEYS is None:
@@ -49,11 +56,11 @@ def check_signing_keys(app_configs: Any = None, **_options: Any) -> Sequence[Che
     try:
         KeyFile(settings.SIGNING_KEYS)
     except InvalidSigningKey as error:
-        return [Error(str(error), hint="See HAMI_SIGNING_KEYS.", id="hami.E003")]
+        return [Error(f"HAMI_SIGNING_KEYS: {error}", hint="See HAMI_SIGNING_KEYS.", id="hami.E003")]
     return []
 
 
-@register()
+@register(OWN_CHECKS)
 def check_bind_wait(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.W001: a bind must end before the scheduler gives up on it."""
     if settings.BIND_WAIT_S < HTTP_TIMEOUT_S - 5:

@@ -11,6 +11,10 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")
     if sys.argv[1:2] == ["extender"]:
         os.environ.setdefault("HAMI_ROLE", "extender")
+    from django.conf import settings  # noqa: PLC0415
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
+    from hami_web.startup import settings_or_exit  # noqa: PLC0415
+
+    settings_or_exit(lambda: settings.LOGGING)
     execute_from_command_line(sys.argv)

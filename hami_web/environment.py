@@ -16,6 +16,16 @@ from typing import Final
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
+from hami_web.core.faults import Fault
+
+
+class Refused(ImproperlyConfigured):
+    """A value that a role cannot run with, and the word for it."""
+
+    def __init__(self, fault: Fault, text: str) -> None:
+        self.fault = fault
+        super().__init__(text)
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -56,9 +66,14 @@ def secret(name: str, default: str = "", allowed: str = "text") -> str:
     if not given:
         return _read(name) or default
     try:
-        return Path(given).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ImproperlyConfigured(f"{name}_FILE: {given!r}: {error.strerror}") from error
+        found = Path(given).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise Refused(Fault.SECRET, f"{name}_FILE: {given!r}: {reason}") from error
+    if not found:
+        # A random secret in place of a lost one would end sessions and hide the loss.
+        raise Refused(Fault.SECRET, f"{name}_FILE: {given!r}: it is empty")
+    return found
 
 
 def number(name: str, default: float, *, least: float, most: float) -> float:
@@ -153,10 +168,10 @@ def policy_section(name: str, section: str) -> object:
         return {}
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ImproperlyConfigured(f"{name}: {file}: {error}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Refused(Fault.POLICY, f"{name}: {file}: {error}") from error
     if not isinstance(document, dict):
-        raise ImproperlyConfigured(f"{name}: {file}: allowed: a YAML mapping")
+        raise Refused(Fault.POLICY, f"{name}: {file}: allowed: a YAML mapping")
     return document.get(section) or {}
 
 

@@ -12,11 +12,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from django.core.exceptions import ImproperlyConfigured
-
 from hami_web import environment
 from hami_web.access_settings import *  # noqa: F403  # the part about people
 from hami_web.access_settings import BASE_PATH
+from hami_web.core.faults import Fault
 from hami_web.database import parse_database_url
 from hami_web.logs import FORMATS, role_of
 
@@ -37,7 +36,7 @@ def _database(name: str) -> dict[str, object]:
     try:
         return parse_database_url(url)
     except ValueError as error:
-        raise ImproperlyConfigured(f"{name}: {error}") from error
+        raise environment.Refused(Fault.SETTING, f"{name}: {error}") from error
 
 
 # Where the database and the queue lie unless they are elsewhere by URL; a local disk, never NFS.

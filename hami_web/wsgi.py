@@ -26,6 +26,7 @@ from hami_web.core.signature import InvalidSigningKey, KeyFile  # noqa: E402
 from hami_web.extender.certificates import TrustWatch  # noqa: E402
 from hami_web.extender.handler import ExtenderHandler  # noqa: E402
 from hami_web.extender.policy_watch import PolicyWatch  # noqa: E402
+from hami_web.extender.serving import serving  # noqa: E402
 from hami_web.extender.views import ExtenderViews  # noqa: E402
 from hami_web.metrics.views import metrics_pattern  # noqa: E402
 from hami_web.scheduling.admission import Admission, AdmissionOptions  # noqa: E402
@@ -64,7 +65,7 @@ def build_application() -> ExtenderHandler:
         )
     )
     admission = _admission(runtime)
-    views = ExtenderViews(runtime, admission)
+    views = ExtenderViews(runtime, admission, _mistrusted())
     trust = _trust_watch(runtime)
     watches = [watch for watch in (trust, _policy_watch(runtime, admission)) if watch is not None]
     runtime.start()
@@ -121,6 +122,13 @@ def _trust_watch(runtime: Runtime) -> TrustWatch | None:
     if certificate is None or key is None:
         return None
     return TrustWatch(lambda: runtime.client.get_webhook(WEBHOOK), certificate, key)
+
+
+def _mistrusted() -> Callable[[], str]:
+    certificate, key = settings.EXTENDER_TLS_CERT, settings.EXTENDER_TLS_KEY
+    if certificate is None or key is None:
+        return lambda: ""
+    return serving(certificate, key).problem
 
 
 def _election() -> Election | None:

@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 from typing import Final
 
+from hami_web.core.faults import Fault, line
 from hami_web.core.log_lines import JsonFormatter, TextFormatter
 from node_agent.cluster import connect
 from node_agent.condition import NodeCondition
@@ -30,6 +31,7 @@ from node_agent.policy import DevicePolicy
 from node_agent.publisher import Publisher
 from node_agent.session import Parts, Session
 from node_agent.survey import Survey
+from node_agent.trust import Trust
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class Agent:
         self._session: Session | None = None
         self.metrics = AgentMetrics()
         self._inventory = Inventory()
+        self._trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
         cluster = connect(config.node_name, config.kubeconfig, config.api_seconds)
         policy = DevicePolicy(config.device_config)
         self._service = DevicePluginService(self._inventory, self.metrics, config.allocate_seconds)
@@ -67,7 +70,14 @@ class Agent:
             cluster, self._inventory, survey, condition, self.metrics, self._events
         )
         self._parts = Parts(
-            config, cluster, self._service, survey, publisher, self._events, self.metrics
+            config,
+            cluster,
+            self._service,
+            survey,
+            publisher,
+            self._events,
+            self.metrics,
+            self._trust,
         )
 
     def stop(self) -> None:
@@ -80,6 +90,8 @@ class Agent:
 
     def serving(self) -> bool:
         """True while the kubelet follows the offer and Allocate is served."""
+        if self._trust.is_strict and self._trust.problem():
+            return False  # what would be bound here would fail
         known = self._registration.registered.is_set() and self._service.followed
         return known and self._service.serving and not self._stop.is_set()
 
@@ -91,7 +103,7 @@ class Agent:
             return "not registered with the kubelet"
         if not self._service.followed:
             return "registered, and the kubelet does not follow the offered devices"
-        return ""
+        return self._trust.problem()
 
     def run(self) -> None:
         """Register at once, and work whenever NVML and the API server let it."""
@@ -147,7 +159,7 @@ class Agent:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
-                self._report(f"the state folder cannot be used: {error}")
+                self._report(line(Fault.VOLUME, f"the state folder cannot be used: {error}"))
             else:
                 if try_lock(descriptor):
                     closing.callback(os.close, descriptor)
@@ -205,6 +217,8 @@ def configure_logging(config: AgentConfig) -> None:
     else:
         handler.setFormatter(TextFormatter("%(asctime)s %(levelname)-7s %(message)s"))
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
+    # Each call that fails is told by who made it.
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 
 def main() -> int:
@@ -212,7 +226,7 @@ def main() -> int:
     try:
         config = AgentConfig.from_env()
     except AgentError as error:
-        sys.stderr.write(f"node-agent: {error}\n")
+        sys.stderr.write(f"node-agent: {line(Fault.SETTING, error)}\n")
         return 2
     configure_logging(config)
     use_library(config.simulated_nvml)
@@ -221,7 +235,9 @@ def main() -> int:
     try:
         agent = Agent(config)
     except AgentError as error:
-        logger.error("%s", error)  # noqa: TRY400, one line for people, no traceback
+        logger.error(  # noqa: TRY400, one line for people, no traceback
+            "%s", line(Fault.KUBERNETES_CONFIG, error)
+        )
         return 2
     failed = threading.Event()
     worker = threading.Thread(target=_run, args=(agent, failed), name="agent")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
+from hami_web.core.trouble import Trouble
 from node_agent.cluster import Cluster
 from node_agent.errors import ClusterError
 from node_agent.inventory import Discovered, GpuProblem
@@ -50,6 +51,7 @@ class NodeCondition:
         self._path = f"/api/v1/nodes/{quote(node, safe='')}/status"
         self._shown: Verdict | None = None
         self._since = ""
+        self._trouble = Trouble(logger, "the node condition could not be written: %s; again soon")
 
     def show(self, verdict: Verdict) -> bool:
         """Returns False when it could not be written and is to be repeated."""
@@ -69,7 +71,7 @@ class NodeCondition:
         try:
             self._cluster.patch(self._path, {"status": {"conditions": [condition]}})
         except ClusterError as error:
-            logger.warning("the node condition could not be written: %s", error)
+            self._trouble.tell(error)
             return False
         self._shown, self._since = verdict, since
         return True

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from hami_web.core.trouble import Trouble
 from node_agent.cluster import Cluster
 from node_agent.errors import ClusterError, ClusterNotFound
 from node_agent.metrics import AgentMetrics
@@ -82,6 +83,7 @@ class PodEvents:
         self._clock = clock
         self._mutex = threading.Lock()
         self._ending = threading.Event()
+        self._trouble = Trouble(logger, "an event could not be written: %s; again soon")
         self._told: dict[tuple[str, Reason, str], float] = {}
         self._waiting: queue.Queue[tuple[str, dict[str, object]] | None] = queue.Queue(_QUEUE_MOST)
 
@@ -131,9 +133,10 @@ class PodEvents:
             self._metrics.events.labels("dropped").inc()
         except ClusterError as error:
             self._metrics.events.labels("failed").inc()
-            logger.warning("an event could not be written: %s", error)
+            self._trouble.tell(error)
             return False
         else:
+            self._trouble.over()
             self._metrics.events.labels("written").inc()
         return True
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from hami_web.core.errors import InvalidField
 from hami_web.core.mig_owner import sign_of_program
+from hami_web.core.trouble import Trouble
 from node_agent.cluster import Cluster, Stream
 from node_agent.decoding import PodEvent, pod_event
 from node_agent.errors import ClusterError
@@ -35,16 +36,15 @@ class PodWatch:
     def run(self, stop: threading.Event) -> None:
         """Follow the Pods until told to stop."""
         wait = _BACKOFF_FIRST_SECONDS
+        trouble = Trouble(logger, "the watch of Pods starts again: %s")
         while not stop.is_set():
             try:
                 self._follow()
                 wait = _BACKOFF_FIRST_SECONDS
+                trouble.over()
             except (ClusterError, InvalidField) as error:
-                logger.log(
-                    logging.DEBUG if stop.is_set() else logging.WARNING,
-                    "the watch of Pods starts again: %s",
-                    error,
-                )
+                if not stop.is_set():
+                    trouble.tell(error)
                 wait = min(wait * 2, _BACKOFF_MOST_SECONDS)
             stop.wait(wait)
 

@@ -10,6 +10,7 @@ import yaml
 from hami_web.core.allowlist import ProfileAllowlist
 from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import InvalidField
+from hami_web.core.faults import Fault, line
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class DevicePolicy:
         return self._allowlist
 
     def _complain(self, problem: str) -> None:
+        problem = line(Fault.POLICY, problem)
         if problem != self.problem:
             kept = "the last good one stays in force" if self._allowlist else "no GPU is offered"
             logger.error("%s; %s", problem, kept)

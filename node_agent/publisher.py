@@ -10,6 +10,7 @@ from hami_web.core import annotations as keys
 from hami_web.core.blocked import ALTERED, FOREIGN, BlockedInterval, encode_blocked, reclaiming
 from hami_web.core.capability import NodeCapability
 from hami_web.core.registration import encode_registration
+from hami_web.core.trouble import Trouble
 from node_agent.cluster import Cluster
 from node_agent.condition import STOPPED, NodeCondition, Verdict, verdict_on
 from node_agent.drift import Drift
@@ -65,6 +66,9 @@ class Publisher:
         self._metrics = metrics
         self._events = events
         self._asked: frozenset[GpuProblem] = frozenset()
+        self._trouble = Trouble(
+            logger, "the node's annotations could not be written: %s; again soon"
+        )
 
     def publish(self, sight: Sight) -> bool:
         """Returns False when the annotations could not be written and the pass must be repeated.
@@ -194,8 +198,9 @@ class Publisher:
                 self._metrics.publications.labels("written").inc()
         except ClusterError as error:
             self._metrics.publications.labels("failed").inc()
-            logger.warning("the node's annotations could not be written: %s", error)
+            self._trouble.tell(error)
             return None
+        self._trouble.over()
         return node
 
 

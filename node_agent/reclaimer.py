@@ -18,6 +18,7 @@ from typing import Final
 from hami_web.core import annotations as keys
 from hami_web.core.log_lines import about
 from hami_web.core.reservation import RuntimeIdentity
+from hami_web.core.trouble import Trouble
 from node_agent import nodelock
 from node_agent.cluster import Cluster
 from node_agent.errors import AgentError, ClusterConflict, ClusterError, NoPodToServe
@@ -94,6 +95,7 @@ class Reclaimer:
 
         Returns when the destroys in progress have ended.
         """
+        trouble = Trouble(logger, "nothing is reclaimed, the Pods cannot be listed: %s")
         with self._workers:
             while True:
                 # Cleared before the check, so that a stop in between is not waited out.
@@ -102,9 +104,10 @@ class Reclaimer:
                     return
                 try:
                     self.reconcile()
+                    trouble.over()
                 except ClusterError as error:
                     self._metrics.skipped.labels("cluster").inc()
-                    logger.warning("nothing is reclaimed, the Pods cannot be listed: %s", error)
+                    trouble.tell(error)
                 except Exception:
                     self._metrics.skipped.labels("error").inc()
                     logger.exception("a reclaim pass failed")

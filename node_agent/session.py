@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
+from hami_web.core.faults import Fault
 from hami_web.core.mig_owner import Sign
+from hami_web.core.trouble import Trouble
 from node_agent.adoption import Adoption
 from node_agent.ailments import Ailments
 from node_agent.allocation import Allocator, Checks
@@ -22,7 +25,7 @@ from node_agent.delivery import Delivery
 from node_agent.devicenodes import DeviceNodes
 from node_agent.deviceplugin.server import DevicePluginService
 from node_agent.drift import Drift
-from node_agent.errors import AgentError
+from node_agent.errors import AgentError, ClusterError
 from node_agent.eventwatch import EventWatch
 from node_agent.guard import Guard, GuardedDriver
 from node_agent.hardware import current_load
@@ -67,6 +70,7 @@ class Parts:
     publisher: Publisher
     events: PodEvents
     metrics: AgentMetrics
+    trust: Trust
 
 
 class _Witness(Observer):
@@ -112,7 +116,7 @@ class Session:
             observer=_Witness(self._delivery, parts.metrics),
             excluded=config.excluded_gpus,
         )
-        trust = Trust(config.signing_keys, accept_unsigned=config.accept_unsigned)
+        trust = parts.trust
         self._unexplained = Unexplained(trust, self._changed.set)
         self._ailments = Ailments(
             parts.metrics, parts.events, self._instances.records, self._changed.set
@@ -206,14 +210,15 @@ class Session:
     def _adopt(self, stop: threading.Event, ready: Callable[[str], None]) -> bool:
         """Try until it succeeds; nothing is offered before the node's state is known."""
         wait = _RETRY_FIRST_SECONDS
+        trouble = Trouble(logger, "no device is offered, the node's state cannot be read: %s")
         while not stop.is_set():
             try:
                 report = self._take_over.run()
             except DriverUnavailable:
                 raise
             except (AgentError, DriverError) as error:
-                ready(f"the node's state cannot be read: {error}")
-                logger.warning("no device is offered, the node's state cannot be read: %s", error)
+                ready(f"{_word(error)}the node's state cannot be read: {error}")
+                trouble.tell(error)
                 stop.wait(wait)
                 wait = min(wait * 2, _RETRY_MOST_SECONDS)
             else:
@@ -271,3 +276,11 @@ class Session:
         counts["foreign"] = len(foreign_instances(live, records))
         counts["missing"] = len(missing_records(live, records))
         return list(counts.items())
+
+
+def _word(error: Exception) -> str:
+    """The word for an API server that does not answer or refuses; nothing for NVML's own."""
+    if not isinstance(error, ClusterError):
+        return ""
+    refused = error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    return f"{Fault.API_SERVER_FORBIDS if refused else Fault.API_SERVER}: "

@@ -14,19 +14,20 @@ from django.core.checks import Warning as CheckWarning
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from hami_web.access.policy import InvalidAccessPolicy, parse_access_policy
+from hami_web.startup import OWN_CHECKS
 
 
-@register()
+@register(OWN_CHECKS)
 def check_access_policy(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E010: the policy file's section about people must be readable."""
     try:
         parse_access_policy(settings.ACCESS_POLICY)
     except InvalidAccessPolicy as error:
-        return [Error(str(error), hint="See HAMI_POLICY_FILE.", id="hami.E010")]
+        return [Error(f"HAMI_POLICY_FILE: {error}", hint="See HAMI_POLICY_FILE.", id="hami.E010")]
     return []
 
 
-@register()
+@register(OWN_CHECKS)
 def check_proxies(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E011, hami.E012: what a proxy tells is believed from some address, or from none."""
     if settings.PROXY_ADDRESSES:
@@ -64,7 +65,7 @@ def _first_words(patterns: Iterable[URLPattern | URLResolver]) -> set[str]:
     return words
 
 
-@register()
+@register(OWN_CHECKS)
 def check_oidc(app_configs: Any = None, **_options: Any) -> Sequence[CheckMessage]:  # noqa: ARG001
     """hami.E013: what sign-in by OIDC needs."""
     if not settings.OIDC_ISSUER:

@@ -16,7 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from hami_web.cluster.errors import ClusterError, Expired, TooManyRequests
+from hami_web.cluster.errors import (
+    ClusterError,
+    Expired,
+    Forbidden,
+    TooManyRequests,
+    Unauthorized,
+)
 from hami_web.cluster.listing import Listing, ListingStopped, Uids
 from hami_web.cluster.ports import (
     Bookmark,
@@ -28,6 +34,7 @@ from hami_web.cluster.ports import (
     WatchStream,
 )
 from hami_web.cluster.views import ObjectMeta
+from hami_web.core.faults import Fault, line
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +55,8 @@ class Timing:
 class Reflector(Generic[T]):
     """One thread that keeps a sink equal to the API server's collection.
 
-    ``synced`` is set by the first complete list. ``clock`` is monotonic, in seconds.
+    ``synced`` is set by the first complete list; ``problem`` is the newest failure as a line, empty
+    while the API server answers. ``clock`` is monotonic, in seconds.
     """
 
     def __init__(
@@ -64,6 +72,7 @@ class Reflector(Generic[T]):
         self.synced = threading.Event()
         self.relists = 0
         self.failures = 0
+        self.problem = ""
         self._source = source
         self._sink = sink
         self._timing = timing or Timing()
@@ -131,7 +140,7 @@ class Reflector(Generic[T]):
             except ClusterError as error:
                 self.failures += 1
                 delay = backoff.after_failure(error)
-                logger.warning("%s: %s; again in %.1f s", self.name, error, delay)
+                self._complain(error)
             except Exception:
                 # A sink that fails would leave a hole in what it knows: start from a list.
                 self.failures += 1
@@ -140,6 +149,19 @@ class Reflector(Generic[T]):
                 logger.exception("%s: again in %.1f s", self.name, delay)
             self._poked.wait(delay)
             self._poked.clear()
+
+    def _complain(self, error: ClusterError) -> None:
+        """Say it once: a cause that stays is tried again for hours."""
+        refused = isinstance(error, Forbidden | Unauthorized)
+        problem = line(Fault.API_SERVER_FORBIDS if refused else Fault.API_SERVER, error)
+        if problem != self.problem:
+            logger.warning("%s: %s; tried again until it works", self.name, problem)
+        self.problem = problem
+
+    def _answered(self) -> None:
+        if self.problem:
+            logger.info("%s: the API server answers again", self.name)
+        self.problem = ""
 
     def _turn(self) -> None:
         """List if needed, then watch once."""
@@ -167,6 +189,7 @@ class Reflector(Generic[T]):
         self._relists_done = asked
         self._listed_at = self._heard_at = self._clock()
         self.relists += 1
+        self._answered()
         self.synced.set()
         return True
 
@@ -178,6 +201,7 @@ class Reflector(Generic[T]):
         with self._lock:
             self._stream = stream
         self._heard_at = self._clock()
+        self._answered()
         try:
             if self._stopped.is_set() or self._relists_asked != self._relists_done:
                 return

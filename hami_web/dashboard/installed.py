@@ -8,6 +8,7 @@ from hami_web.dashboard.live import LiveMap
 
 _installed: list[LiveMap] = []
 _notices: list[Callable[[], list[str]]] = []
+_problems: list[Callable[[], str]] = []
 
 
 def install_map(live: LiveMap) -> None:
@@ -25,6 +26,16 @@ def installed_map() -> LiveMap:
 def install_notices(source: Callable[[], list[str]]) -> None:
     """Make this the source of what does not work elsewhere, in place of an earlier one."""
     _notices[:] = [source]
+
+
+def install_problem(source: Callable[[], str]) -> None:
+    """Make this the source of why this process is not ready, in place of an earlier one."""
+    _problems[:] = [source]
+
+
+def problem() -> str:
+    """Why this process cannot do its work, as a line, or an empty text."""
+    return next((text for source in _problems if (text := source())), "")
 
 
 def notices() -> list[str]:

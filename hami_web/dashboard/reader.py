@@ -71,6 +71,12 @@ class ClusterReader:
         error = next((source.error for source in self._sources if source.error), "")
         return Freshness(max(known) if len(known) == len(ages) else None, error)
 
+    def problem(self) -> str:
+        """Why nodes and Pods are not known at all, as a line, or an empty text."""
+        watches = (self._nodes, self._pods)
+        waited = (watch.problem for watch in watches if not watch.synced.is_set())
+        return next((text for text in waited if text), "")
+
     def _announce(self) -> None:
         self._changed()
 

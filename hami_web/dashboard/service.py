@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from hami_web.dashboard.installed import install_map, install_notices
+from hami_web.dashboard.installed import install_map, install_notices, install_problem
 from hami_web.dashboard.live import LiveMap
 from hami_web.dashboard.reader import ClusterReader
 from hami_web.dashboard.sub_path import Application, Message, Receive, Send
+from hami_web.inventory.standing import watch_database
 
 
 class WorkerWatch(Protocol):
@@ -48,11 +49,15 @@ class WebService:
         await receive()
         watch = ClusterWatch(self._kubeconfig, self._pool_labels)
         watch.start()
+        database = watch_database()
+        database.start()
+        install_problem(lambda: database.problem or watch.reader.problem())
         install_notices(self._worker.notices)
         self._worker.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self._worker.stop()
+        database.stop()
         watch.stop()
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -23,7 +23,7 @@ from hami_web.dashboard import downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.display import display_of
 from hami_web.dashboard.events import seen_changes
-from hami_web.dashboard.installed import installed_map, notices
+from hami_web.dashboard.installed import installed_map, notices, problem
 from hami_web.dashboard.map_controls import controls
 from hami_web.dashboard.map_query import MapQuery, parse_query, select
 from hami_web.dashboard.pages import marked, refused, respond
@@ -98,9 +98,18 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @public
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """There is a map to show; below it what does not work elsewhere, which is no reason to stop."""
-    if installed_map().current() is None:
-        return HttpResponse("the cluster is not known yet\n", status=503, content_type="text/plain")
+    """There is a map to show, and a database to say to whom.
+
+    Below it what does not work elsewhere, which is no reason to stop.
+    """
+    unknown = "" if installed_map().current() else "the cluster is not known yet"
+    if lacking := problem() or unknown:
+        response = HttpResponse(
+            f"{lacking}\n", status=503, content_type="text/plain; charset=utf-8"
+        )
+        # The cause was told when it came; Django would tell of every probe.
+        response._has_been_logged = True  # type: ignore[attr-defined]  # noqa: SLF001
+        return response
     return HttpResponse("\n".join(["ok", *notices(), ""]), content_type="text/plain")
 
 

@@ -14,6 +14,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 
+from hami_web.extender.serving import serving
 from hami_web.extender.worker import ExtenderWorker
 
 APPLICATION = "hami_web.wsgi:build_application()"
@@ -71,6 +72,8 @@ class ExtenderServer(BaseApplication):  # type: ignore[misc]  # gunicorn is unty
         if self._options.tls_cert and self._options.tls_key:
             settings["certfile"] = str(self._options.tls_cert)
             settings["keyfile"] = str(self._options.tls_key)
+            certificate = serving(self._options.tls_cert, self._options.tls_key)
+            settings["ssl_context"] = lambda _settings, _usual: certificate.context()
         for name, value in settings.items():
             if name in self.cfg.settings:
                 self.cfg.set(name, value)

@@ -63,9 +63,16 @@ class _BadBody(Exception):
 class ExtenderViews:
     """The extender's HTTP surface over one scheduling core."""
 
-    def __init__(self, scheduling: Scheduling, admission: Admission) -> None:
+    def __init__(
+        self,
+        scheduling: Scheduling,
+        admission: Admission,
+        mistrusted: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``mistrusted`` says why no client can trust what is served, or an empty text."""
         self._scheduling = scheduling
         self._admission = admission
+        self._mistrusted = mistrusted
 
     def patterns(self) -> tuple[URLPattern, ...]:
         """Addresses, as HAMi has them."""
@@ -126,10 +133,10 @@ class ExtenderViews:
         ``?standby=ok`` asks only for the second: for a Deployment whose Service selects the leader
         by label, so that its replicas count as available.
         """
-        if request.GET.get("standby") == "ok":
-            reason = self._scheduling.stale_because()
-        else:
-            reason = self._scheduling.not_ready_because()
+        standing_by = request.GET.get("standby") == "ok"
+        scheduling = self._scheduling
+        reason = scheduling.stale_because() if standing_by else scheduling.not_ready_because()
+        reason = self._mistrusted() or reason
         if reason is not None:
             return _plain(503, reason)
         return HttpResponse("ok\n", content_type="text/plain")

@@ -12,6 +12,7 @@ from typing import Final
 
 from django.db import DatabaseError, close_old_connections, connection
 
+from hami_web.core.trouble import Trouble
 from hami_web.history.alerts import settle_alerts
 from hami_web.history.conditions import AlertCode, Condition
 from hami_web.history.drift import feed_caught_up_at
@@ -113,6 +114,7 @@ class VitalsWatch:
         self._compare_every_s = compare_every_s
         self._every_s = every_s
         self._silent: tuple[Vital, ...] = ()
+        self._trouble = Trouble(logger, "the worker's signs of life cannot be read: %s")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="vitals", daemon=True)
 
@@ -137,8 +139,9 @@ class VitalsWatch:
                 now = datetime.now(UTC)
                 found = refresh_vitals(now, compare_every_s=self._compare_every_s)
                 self._silent = tuple(vital for vital in found if vital.silent)
+                self._trouble.over()
             except DatabaseError as error:
-                logger.warning("the worker's signs of life cannot be read: %s", error)
+                self._trouble.tell(error)
             except Exception:
                 logger.exception("looking for the worker's signs of life")
         connection.close()

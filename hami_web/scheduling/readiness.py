@@ -39,17 +39,22 @@ class Readiness:
             return f"this replica stands by; {leader} leads"
         for reflector in self._reflectors:
             if not reflector.listed_since(term.began_at):
-                return (
-                    f"the first list of {reflector.name} in term {term.number} is not complete yet"
-                )
+                return _incomplete(reflector, f" in term {term.number}")
         return self.stale_because()
 
     def stale_because(self) -> str | None:
         """The reason why the cluster is not known, leading or not."""
         for reflector in self._reflectors:
             if not reflector.synced.is_set():
-                return f"the first list of {reflector.name} is not complete yet"
+                return _incomplete(reflector)
             age = reflector.age_s()
             if age is not None and age > self._silence_most_s:
-                return f"the API server was not heard for {age:.0f} s about {reflector.name}"
+                heard = f"the API server was not heard for {age:.0f} s about {reflector.name}"
+                return f"{reflector.problem}; {heard}" if reflector.problem else heard
         return None
+
+
+def _incomplete(reflector: Reflector[Any], term: str = "") -> str:
+    """With the cause in front, where there is one."""
+    text = f"the first list of {reflector.name}{term} is not complete yet"
+    return f"{reflector.problem}; {text}" if reflector.problem else text

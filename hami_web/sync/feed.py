@@ -17,6 +17,7 @@ from hami_web.cluster.transport import Transport
 from hami_web.core.liveness import AGENT_LEASE_LABEL, AGENT_LEASE_ROLE
 from hami_web.core.policy import SchedulingPolicy
 from hami_web.core.signature import KeyFile
+from hami_web.core.trouble import Trouble
 from hami_web.history.tenure import FeedTenure, TenureLost
 from hami_web.scheduling.agents import AgentLeases
 from hami_web.scheduling.state import ClusterState
@@ -48,6 +49,7 @@ class Feed:
         timing: Timing | None = None,
     ) -> None:
         self._tenure = tenure
+        self._trouble = Trouble(logger, "the mirror cannot be written: %s; again soon")
         self._connection = OfficialConnection(kubeconfig)
         transport = Transport(self._connection, user_agent=USER_AGENT)
         self._state = ClusterState(SchedulingPolicy())
@@ -83,10 +85,11 @@ class Feed:
                 beaten += BATCH_S
                 if self._turn(beat=beaten >= BEAT_S):
                     beaten = 0.0
+                    self._trouble.over()
             except TenureLost:
                 raise
             except DatabaseError as error:
-                logger.warning("the mirror cannot be written: %s; again soon", error)
+                self._trouble.tell(error)
                 stopped.wait(RETRY_S)
             except Exception:
                 logger.exception("the mirror's feed; again soon")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import DatabaseError, close_old_connections, connection
 
 from hami_web.cluster.reflector import Reflector
+from hami_web.core.trouble import Trouble
 from hami_web.history.tenure import FeedTenure, TenureLost
 from hami_web.sync.feed import RETRY_S, Feed
 
@@ -31,6 +32,7 @@ class FeedKeeper:
         self._began = began
         self._tenure = FeedTenure()
         self._feed: Feed | None = None
+        self._trouble = Trouble(logger, "the mirror cannot be reached: %s; again soon")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mirror-feed", daemon=True)
 
@@ -60,7 +62,7 @@ class FeedKeeper:
             except TenureLost:
                 logger.warning("another worker feeds the mirror now")
             except DatabaseError as error:
-                logger.warning("the mirror cannot be reached: %s; again soon", error)
+                self._trouble.tell(error)
                 pause_s = RETRY_S
             except Exception:
                 logger.exception("the mirror's feed; again soon")
@@ -68,6 +70,7 @@ class FeedKeeper:
         connection.close()
 
     def _hold(self) -> None:
+        self._trouble.over()
         logger.info("this worker feeds the mirror, as %s", self._tenure.holder)
         # Beside the feed: a queue that hangs must not keep the mirror waiting.
         threading.Thread(target=self._began, name="feed-began", daemon=True).start()

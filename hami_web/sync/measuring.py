@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from bisect import bisect_left
@@ -11,8 +12,11 @@ from celery.signals import task_postrun, task_prerun
 from django.db import DatabaseError
 
 from hami_web.cluster.errors import ClusterError
+from hami_web.core.trouble import Trouble
 from hami_web.history import tallies
 from hami_web.scheduling.measures import BUCKETS_S
+
+logger = logging.getLogger(__name__)
 
 TASKS: Final = "tasks"
 """Tallies by outcome and task."""
@@ -28,6 +32,7 @@ PREFIX: Final = "hami."
 
 _lock = threading.Lock()
 _began: dict[str, float] = {}
+_trouble: Final = Trouble(logger, "a task was not counted: %s")
 
 
 def begin(task_id: str, **_more: Any) -> None:
@@ -37,7 +42,7 @@ def begin(task_id: str, **_more: Any) -> None:
 
 
 def end(task_id: str, task: Any, state: str, retval: Any = None, **_more: Any) -> None:
-    """A task ended: count it; what cannot be counted is logged by Celery and lost."""
+    """A task ended: count it; what cannot be counted is lost."""
     with _lock:
         began = _began.pop(task_id, None)
     if began is None or not task.name.startswith(PREFIX):
@@ -52,9 +57,14 @@ def end(task_id: str, task: Any, state: str, retval: Any = None, **_more: Any) -
     }
     if name == RECONCILE and not succeeded:
         amounts[SKIPPED, reason_of(retval)] = 1
-    tallies.add(amounts)
-    if succeeded:
-        tallies.keep_latest((SUCCEEDED_AT, name), time.time())
+    try:
+        tallies.add(amounts)
+        if succeeded:
+            tallies.keep_latest((SUCCEEDED_AT, name), time.time())
+    except DatabaseError as error:
+        _trouble.tell(error)
+    else:
+        _trouble.over()
 
 
 def reason_of(error: object) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from django.db import DatabaseError
 from django.db.models import Count
 
+from hami_web.core.trouble import Trouble
 from hami_web.history import tallies
 from hami_web.history.conditions import AlertCode
 from hami_web.history.drift import CORRECTIONS, feed_caught_up_at
@@ -28,14 +29,18 @@ logger = logging.getLogger(__name__)
 class MirrorCollector:
     """Six queries for each scrape; without a database only that it does not answer."""
 
+    def __init__(self) -> None:
+        self._trouble = Trouble(logger, "the mirror cannot be measured: %s")
+
     def collect(self) -> Iterator[Family]:
         """What the database says."""
         try:
             families = list(_families())
         except DatabaseError as error:
-            logger.warning("the mirror cannot be measured: %s", error)
+            self._trouble.tell(error)
             yield single(table.MIRROR_UP, 0)
             return
+        self._trouble.over()
         yield single(table.MIRROR_UP, 1)
         yield from families
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from celery import shared_task
 from django.conf import settings
+from django.db import DatabaseError
 
 from hami_web.access.upkeep import prune_access
 from hami_web.cluster.client import OfficialConnection
+from hami_web.cluster.errors import ClusterError
 from hami_web.cluster.transport import Transport
 from hami_web.core.log_lines import about, current
 from hami_web.history import alerts, pruning, samples, vitals
@@ -20,8 +23,11 @@ from hami_web.sync import reconcile as reconciling
 from hami_web.sync.feed import USER_AGENT
 from hami_web.sync.signing import signing_keys
 
+EXPECTED: Final = (DatabaseError, ClusterError)
+"""Away for now: Celery tells them in a line, and the next turn does all of it."""
 
-@shared_task(name="hami.pulse")
+
+@shared_task(name="hami.pulse", throws=EXPECTED)
 def pulse() -> None:
     """Tell that the queue is consumed, and look whether the other parts work."""
     now = datetime.now(UTC)
@@ -30,7 +36,7 @@ def pulse() -> None:
     vitals.refresh_vitals(now, compare_every_s=settings.RECONCILE_SECONDS)
 
 
-@shared_task(name="hami.reconcile")
+@shared_task(name="hami.reconcile", throws=EXPECTED)
 def reconcile() -> int:
     """Correct the mirror from a complete list; returns how many corrections it took."""
     listed = reconciling.list_cluster(settings.KUBECONFIG, settings.NAMESPACE, signing_keys())
@@ -40,7 +46,7 @@ def reconcile() -> int:
     return run.corrections
 
 
-@shared_task(name="hami.check")
+@shared_task(name="hami.check", throws=EXPECTED)
 def check() -> int:
     """Perform the readiness checks that somebody asked for; returns how many there were."""
     performed = 0
@@ -62,13 +68,13 @@ def _look(step: Step, node: str) -> ClusterFacts:
         connection.close()
 
 
-@shared_task(name="hami.sample")
+@shared_task(name="hami.sample", throws=EXPECTED)
 def sample() -> None:
     """Store the use of this moment."""
     samples.take_sample(datetime.now(UTC))
 
 
-@shared_task(name="hami.prune")
+@shared_task(name="hami.prune", throws=EXPECTED)
 def prune() -> int:
     """Forget what is older than history is kept."""
     now = datetime.now(UTC)

@@ -17,6 +17,7 @@ from typing import Final
 
 import grpc
 
+from hami_web.core.trouble import Trouble
 from node_agent.deviceplugin import v1beta1_pb2 as api
 from node_agent.deviceplugin import v1beta1_pb2_grpc as api_grpc
 from node_agent.deviceplugin.server import DevicePluginService
@@ -63,6 +64,7 @@ class KubeletRegistration:
     def run(self, stop: threading.Event) -> None:
         """Serve and register until told to stop, then stop serving after the calls in progress."""
         wait = _BACKOFF_FIRST_SECONDS
+        trouble = Trouble(logger, "registration with the kubelet failed: %s; again soon")
         while not stop.is_set():
             kubelet = _identity(self._folder / _KUBELET_SOCKET)
             try:
@@ -71,10 +73,11 @@ class KubeletRegistration:
                 self.registered.clear()
                 self._registered_with = None
                 self._metrics.registrations.labels("failed").inc()
-                logger.warning("registration with the kubelet failed: %s", _text(error))
+                trouble.tell(_text(error))
                 self._back_off(kubelet, wait, stop)
                 wait = min(wait * 2, _BACKOFF_MOST_SECONDS)
             else:
+                trouble.over()
                 wait = _BACKOFF_FIRST_SECONDS
                 stop.wait(_LOOK_SECONDS)
         self._stop_server()

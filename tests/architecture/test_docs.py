@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hami_web.core.faults import Fault
 from hami_web.core.geometries import NoteCode
 from hami_web.core.reasons import Reason
 from hami_web.migration.codes import MEANINGS, FindingCode
@@ -98,6 +99,12 @@ def test_every_decision_record_is_in_the_index_and_has_its_sections() -> None:
 def test_every_reason_has_a_row_that_says_what_to_do(reason: Reason) -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     assert re.search(rf"^\| `{re.escape(reason)}` \| .+ \| .+ \|$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("fault", sorted(Fault))
+def test_every_fault_of_a_role_has_a_row_that_says_what_to_do(fault: Fault) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    assert re.search(rf"^\| `{fault}` \|( [^|]*\|){{3}} [^|]+ \|$", text, re.MULTILINE)
 
 
 CAUSE_POSITION = {"GpuProblem": 2, "Verdict": 1, "_NotOffered": 0}

@@ -127,7 +127,12 @@ def test_an_api_server_that_is_gone_is_named_and_the_map_stays(
     assert states(watch)
 
 
-def test_the_command_serves_and_stops_with_open_streams(api: ApiClient, kubeconfig: Path) -> None:
+def test_the_command_serves_and_stops_with_open_streams(
+    api: ApiClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    data = {"HAMI_DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "hami_web.settings"}
+    prepare = [sys.executable, str(ROOT / "manage.py"), "prepare", "-v0"]
+    subprocess.run(prepare, env=os.environ | data, check=True, timeout=60)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         metrics = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -138,13 +143,14 @@ def test_the_command_serves_and_stops_with_open_streams(api: ApiClient, kubeconf
             "HAMI_KUBECONFIG": str(kubeconfig),
             "HAMI_METRICS_LISTEN": metrics,
             "HAMI_ANONYMOUS_ROLE": "viewer",
+            **data,
         },
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         url = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
-        soon(lambda: is_ready(url))
+        soon(lambda: is_ready(url), 30)
         with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=5) as answer:
             served = answer.read()
         assert b'method="GET",route="readyz",status="2xx"' in served

@@ -64,7 +64,7 @@ def test_the_command_says_in_one_line_what_is_wrong() -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("node-agent: NODE_NAME: '' is not allowed")
+    assert done.stderr.startswith("node-agent: SettingInvalid: NODE_NAME: '' is not allowed")
     assert done.stderr.count("\n") == 1
 
 

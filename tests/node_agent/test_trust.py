@@ -10,7 +10,7 @@ import pytest
 
 from hami_web.core import annotations as keys
 from hami_web.core.signature import parse_key_ring
-from tests.node_agent.lab import NODE, Lab
+from tests.node_agent.lab import NODE, Lab, wait_until
 
 KEYS = f"k1 {base64.b64encode(b'1' * 32).decode()}\n"
 OTHER_KEYS = f"k1 {base64.b64encode(b'2' * 32).decode()}\n"
@@ -65,7 +65,16 @@ def test_an_unsigned_reservation_is_accepted_where_it_is_allowed(lab: Lab) -> No
         assert lab.kubelet.allocate(lab.ids()[0])
 
 
-def test_without_readable_keys_nothing_is_realized(lab: Lab) -> None:
-    with lab.agent(HAMI_SIGNING_KEYS=str(lab.folder / "absent")):
+def test_without_readable_keys_nothing_is_realized_and_nothing_is_bound_to_the_node(
+    lab: Lab,
+) -> None:
+    keys_file = lab.folder / "keys"
+    with lab.starting_agent(HAMI_SIGNING_KEYS=str(keys_file)) as agent:
+        wait_until(lambda: agent.problem().startswith("SigningKeysUnusable: HAMI_SIG"), "told")
+        wait_until(lambda: lab.kubelet.devices, "devices offered")
         lab.reserve("job", [(0, "1g.5gb", 6, 1)])
         assert "no reservation can be verified" in refusal(lab)[1]
+        assert not lab.lease_holder()
+        keys_file.write_text(f"k {base64.b64encode(bytes(32)).decode()}\n")
+        wait_until(lambda: not agent.problem(), "ready")
+        wait_until(lab.lease_holder, "serves", 20)

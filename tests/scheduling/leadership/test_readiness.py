@@ -37,6 +37,7 @@ class Watch:
     listed_at: float = 101.0
     age: float | None = 1.0
     synced: threading.Event = field(default_factory=threading.Event)
+    problem: str = ""
 
     def __post_init__(self):
         self.synced.set()
@@ -93,6 +94,10 @@ def test_an_api_server_that_was_not_heard_for_too_long_ends_deciding(readiness, 
 def test_without_a_first_list_nothing_is_known(readiness, watches):
     watches[1].synced.clear()
     assert "first list of pods" in readiness.stale_because()
+    watches[1].problem = "ApiServerForbids: GET /api/v1/pods: 403"
+    assert readiness.stale_because().startswith(
+        "ApiServerForbids: GET /api/v1/pods: 403; the first"
+    )
 
 
 class Events:

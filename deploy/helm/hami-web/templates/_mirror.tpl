@@ -53,7 +53,7 @@
   ports:
   - {name: http, containerPort: 8000, protocol: TCP}
   - {name: web-metrics, containerPort: {{ .Values.web.metricsPort }}, protocol: TCP}
-  # Ready when there is a map to show.
+  # Ready when there is a map to show and the database can be used.
   readinessProbe:
     httpGet: {path: /readyz, port: http}
     periodSeconds: 5
@@ -90,11 +90,11 @@
   {{- with .Values.worker.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
   ports:
   - {name: worker-metrics, containerPort: {{ .Values.worker.metricsPort }}, protocol: TCP}
-  # /metrics is made from the database. What has silently stopped inside the worker ends it by itself.
+  # Ready when database, queue and cluster can be used. What has silently stopped inside the worker ends it by itself.
   readinessProbe:
-    httpGet: {path: /metrics, port: worker-metrics}
-    periodSeconds: 30
-    timeoutSeconds: 10
+    httpGet: {path: /readyz, port: worker-metrics}
+    periodSeconds: 10
+    timeoutSeconds: 5
   resources: {{- toYaml .Values.worker.resources | nindent 4 }}
   volumeMounts:
   {{- include "hami.mirrorMounts" . | nindent 2 }}

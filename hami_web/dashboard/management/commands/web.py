@@ -8,12 +8,13 @@ from typing import Any
 
 import uvicorn
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from hami_web.dashboard.installed import installed_map
 from hami_web.metrics.exposition import render
 from hami_web.metrics.requests import REQUESTS
 from hami_web.metrics.server import start_server
+from hami_web.startup import RoleCommand, require_cluster
 
 GRACE_S = 5
 
@@ -28,11 +29,10 @@ class DashboardServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-class Command(BaseCommand):
+class Command(RoleCommand):
     """Serve the dashboard until SIGTERM."""
 
     help = "Serve the dashboard (HTTP) until SIGTERM or Ctrl-C."
-    requires_system_checks = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The address; the rest is configured by environment."""
@@ -43,6 +43,7 @@ class Command(BaseCommand):
     def handle(self, *_arguments: Any, **options: Any) -> None:
         """Run uvicorn in this process."""
         host, port = parse_address(options["listen"])
+        require_cluster(settings.KUBECONFIG)
         config = uvicorn.Config(
             "hami_web.asgi:application",
             host=host,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from hami_web.cluster.client import OfficialConnection
-from hami_web.cluster.errors import InvalidConfiguration
 from hami_web.extender.server import ExtenderServer, ServerOptions
+from hami_web.startup import RoleCommand, require_cluster
 
 
-class Command(BaseCommand):
+class Command(RoleCommand):
     """Starts the server in this process; SIGTERM ends it."""
 
     help = (
@@ -31,10 +30,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_arguments: object, **options: object) -> None:
-        try:
-            OfficialConnection(settings.KUBECONFIG).close()
-        except InvalidConfiguration as error:
-            raise CommandError(f"HAMI_KUBECONFIG: {error}") from error
+        require_cluster(settings.KUBECONFIG)
         ExtenderServer(
             ServerOptions(
                 listen=str(options["listen"]),

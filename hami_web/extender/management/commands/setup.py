@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from hami_web.cluster.client import OfficialConnection
-from hami_web.cluster.errors import ClusterError
+from hami_web.cluster.errors import ClusterError, Forbidden, Unauthorized
 from hami_web.cluster.transport import Transport
+from hami_web.core.faults import Fault
+from hami_web.environment import Refused
 from hami_web.extender.installing import Installer, SetupFailed, Wanted
+from hami_web.startup import RoleCommand, require_cluster
 
 
-class Command(BaseCommand):
+class Command(RoleCommand):
     """Ends when all is there; may run as often as anyone likes."""
 
     help = "Make the Secrets that HAMI_NAMESPACE lacks; replace none, renew the certificate."
-    requires_system_checks = []
+    checks_settings = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         """What is wanted; nothing by default."""
@@ -38,6 +41,7 @@ class Command(BaseCommand):
             certificate=options["certificate"] or options["webhook"],
             webhook=options["webhook"],
         )
+        require_cluster(settings.KUBECONFIG)
         try:
             connection = OfficialConnection(settings.KUBECONFIG)
             try:
@@ -45,5 +49,9 @@ class Command(BaseCommand):
                 Installer(transport, settings.NAMESPACE).run(wanted)
             finally:
                 connection.close()
-        except (ClusterError, SetupFailed) as error:
+        except (Unauthorized, Forbidden) as error:
+            raise Refused(Fault.API_SERVER_FORBIDS, str(error)) from error
+        except ClusterError as error:
+            raise Refused(Fault.API_SERVER, str(error)) from error
+        except SetupFailed as error:
             raise CommandError(str(error)) from error

@@ -8,18 +8,22 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
+
+from hami_web.core.faults import Fault
+from hami_web.environment import Refused
+from hami_web.inventory.standing import database_fault
+from hami_web.startup import RoleCommand
 
 LOCK: Final = 0x48414D49
 """Number of the PostgreSQL advisory lock under which one process at a time migrates."""
 
 
-class Command(BaseCommand):
+class Command(RoleCommand):
     """Runs before web and worker; several at once wait for each other."""
 
     help = "Bring the database up to date, one process at a time, and make the first admin."
-    requires_system_checks = []
+    checks_settings = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The admin's name; the password as for create_admin."""
@@ -35,7 +39,9 @@ class Command(BaseCommand):
                 if options["admin"]:
                     call_command("create_admin", options["admin"], if_none=True)
         except DatabaseError as error:
-            raise CommandError(f"HAMI_DATABASE_URL: {error}") from error
+            found = database_fault(with_schema=False)
+            fault, text = found or (Fault.DATABASE, f"HAMI_DATABASE_URL: {error}")
+            raise Refused(fault, text) from error
 
 
 @contextmanager

@@ -5,28 +5,35 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
+import sys
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
-from celery.beat import Scheduler, Service
+from celery.beat import Service
 from celery.exceptions import OperationalError
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
 from django.db import connection
 
 from hami_web.celery import app
 from hami_web.core.policy import parse_scheduling_policy
 from hami_web.history.tenure import FeedTenure
 from hami_web.history.vitals import VitalsWatch
+from hami_web.inventory.standing import watch_database
 from hami_web.metrics.exposition import render
 from hami_web.metrics.series import collect_all
 from hami_web.metrics.server import MetricsServer, start_server
 from hami_web.metrics.watches import WatchCollector
+from hami_web.standing import Standing, first_problem
+from hami_web.startup import RoleCommand, require_cluster
 from hami_web.sync import measuring, progress
+from hami_web.sync.beat import TaskScheduler
 from hami_web.sync.decisions import DecisionClient, DecisionReader, ExtenderAddress
 from hami_web.sync.feed import Feed
 from hami_web.sync.keeper import FeedKeeper
+from hami_web.sync.queue import tell_without_traces, watch_queue
 from hami_web.sync.series import MirrorCollector
 from hami_web.sync.signing import signing_keys
 from hami_web.sync.tasks import reconcile
@@ -38,7 +45,7 @@ SILENT_TURNS: Final = 5
 EXIT_STUCK: Final = 70
 
 
-class Command(BaseCommand):
+class Command(RoleCommand):
     """Keep the mirror until SIGTERM."""
 
     help = "Keep the mirror equal to the cluster: live feed, reconciliation, samples, pruning."
@@ -49,15 +56,23 @@ class Command(BaseCommand):
 
     def handle(self, *_arguments: Any, **options: Any) -> None:
         """Run Celery in this thread, everything else beside it."""
+        # Until Celery takes the signal: everything may be left at any time, in order.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        require_cluster(settings.KUBECONFIG)
         if options["migrate"]:
-            call_command("migrate", verbosity=0)
-        if settings.CELERY_BROKER_URL == "filesystem://":
-            (settings.BROKER_DIR / "control").mkdir(parents=True, exist_ok=True)
+            call_command("prepare", verbosity=0)
         stopped = threading.Event()
         feed = FeedKeeper(_feed, began=_compare)
+        standings = (watch_database(), watch_queue())
+        metrics = _metrics(feed, standings)
+        for standing in standings:
+            standing.start()
+        for standing in standings:
+            standing.wait()
+        progress.note()
+        tell_without_traces()
         measuring.connect()
-        metrics = _metrics(feed)
-        beat = Service(app, scheduler_cls=Scheduler)
+        beat = Service(app, scheduler_cls=TaskScheduler)
         ticking = threading.Thread(target=beat.start, name="beat", daemon=True)
         threads = (
             ticking,
@@ -81,6 +96,8 @@ class Command(BaseCommand):
             watch.stop()
             decisions.stop()
             feed.stop()
+            for standing in standings:
+                standing.stop()
             if metrics is not None:
                 metrics.close()
 
@@ -97,8 +114,8 @@ def _compare() -> None:
         logger.warning("the queue cannot be reached: %s", error)
 
 
-def _metrics(feed: FeedKeeper) -> MetricsServer | None:
-    """The server of this process's series, where one is configured."""
+def _metrics(feed: FeedKeeper, standings: Sequence[Standing]) -> MetricsServer | None:
+    """The server of this process's series and of its readiness, where one is configured."""
     collectors = (MirrorCollector(), WatchCollector(feed))
 
     def text() -> bytes:
@@ -107,7 +124,12 @@ def _metrics(feed: FeedKeeper) -> MetricsServer | None:
         finally:
             connection.close()  # each answer has a thread of its own
 
-    return start_server(settings.METRICS_LISTEN, text)
+    def problem() -> str:
+        # An API server that went away later is no reason: what is known stays known.
+        unknown = (watch.problem for watch in feed if not watch.synced.is_set())
+        return first_problem(standings) or next(filter(None, unknown), "")
+
+    return start_server(settings.METRICS_LISTEN, text, problem)
 
 
 def _decisions() -> DecisionReader:
