@@ -148,10 +148,11 @@ class Decider:
             return Fits((answer.node,))
         by_reason = nodes_by_reason(answer.details)
         note = refusal_note(len(names), by_reason)
-        core.waiting.add(pod, names, note)
+        is_new = core.waiting.add(pod, names, note)
         core.events.record(regarding, EventReason.FILTERING_FAILED, note)
         core.log.add(Outcome.REFUSED, regarding, note, refused=answer)
-        _tell(Outcome.REFUSED, note)
+        # Pods that wait are asked about again and again.
+        _tell(Outcome.REFUSED, note, level=logging.INFO if is_new else logging.DEBUG)
         self.rejections.update({word: len(nodes) for word, nodes in by_reason.items()})
         if core.state.version != version:
             # Something became free between the decision and the note that the Pod waits.
@@ -168,5 +169,5 @@ def _about(pod: PodView, request_id: str) -> AbstractContextManager[None]:
     return about(request_id=request_id, pod=name, pod_uid=pod.uid)
 
 
-def _tell(outcome: Outcome, note: str, **fields: str) -> None:
-    logger.info(note, extra={"outcome": outcome.value, **fields})
+def _tell(outcome: Outcome, note: str, *, level: int = logging.INFO, **fields: str) -> None:
+    logger.log(level, note, extra={"outcome": outcome.value, **fields})

@@ -62,15 +62,20 @@ class WaitingPods:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _arrivals: int = 0
 
-    def add(self, pod: PodView, names: tuple[str, ...], reason: str = "") -> None:
-        """Remember a refused Pod and the nodes that the scheduler had left for it."""
+    def add(self, pod: PodView, names: tuple[str, ...], reason: str = "") -> bool:
+        """Remember a refused Pod and the nodes that the scheduler had left for it.
+
+        True where it was not refused for this reason before.
+        """
         with self._lock:
             known = self._pods.get(pod.uid)
+            is_new = known is None or known.reason != reason
             if known is not None:
                 known.pod, known.names, known.reason = pod, names, reason
                 known.kind = _kind_of(pod, names)
             else:
                 self._begin(pod, names, reason)
+            return is_new
 
     def adopt(self, pod: PodView) -> bool:
         """Remember a waiting Pod that this process was never asked about; True if it is new."""

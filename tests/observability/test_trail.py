@@ -85,7 +85,8 @@ def make_schedulable(lab: Lab) -> None:
 
 def live(lab: Lab, extender: Extender, pod: dict[str, Any]) -> None:
     """A Pod's whole life: refused where nobody is, held, bound, allocated, over."""
-    assert not extender.filter(pod, "elsewhere")["NodeNames"]
+    for _ in range(3):
+        assert not extender.filter(pod, "elsewhere")["NodeNames"]
     wait_until(lambda: extender.filter(pod, NODE)["NodeNames"], "the node takes it", 20)
     assert extender.bind(pod, NODE) == ""
     lab.kubelet.allocate(lab.ids()[0])
@@ -116,6 +117,9 @@ def test_one_pod_is_followed_from_the_decision_to_the_end_of_its_instance() -> N
         ]
         held, bound = (next(e for e in mine if e.get("outcome") == o) for o in ("held", "bound"))
         assert held["request_id"] == bound["request_id"]
+        texts = [e["message"] for e in mine if e.get("outcome") == "refused"]
+        assert texts
+        assert len(texts) == len(set(texts)), "a refusal that repeats is one line"
         refused = [e["request_id"] for e in mine if e.get("outcome") == "refused"]
         assert len({*refused, held["request_id"]}) == len(refused) + 1
         made, served = mine[-3:-1]
