@@ -68,7 +68,7 @@ def sign_on_node(labels: Mapping[str, str], told: str = "") -> Sign | None:
     if state in MIG_STATES_AT_WORK:
         mend = "let MIG Manager finish, or stop it and remove the label"
         return Sign(f"label {MIG_STATE_LABEL}={state} ({_MIG_MANAGER} at work)", mend)
-    paused = next((key for key in sorted(labels) if is_paused(key, labels[key])), None)
+    paused = min((key for key, value in labels.items() if is_paused(key, value)), default=None)
     if paused is not None:
         mend = "let MIG Manager finish, or stop it and set the label back to true"
         return Sign(f"label {paused}={PAUSED} ({_MIG_MANAGER} at work)", mend)

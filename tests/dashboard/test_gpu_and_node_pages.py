@@ -130,6 +130,22 @@ def test_a_node_that_blocks_memory_slices_shows_the_reason(client: Client, live:
     assert "foreign instance" in client.get(f"/gpus/{GPU}").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "until it is stopped by its controller"), ("zh-hans", "在由其控制器停止该程序")],
+)
+def test_a_node_with_another_owner_names_its_sign_and_what_to_do(
+    client: Client, live: GivenMap, language: str, said: str
+) -> None:
+    told = "Pod ops/m-x (MIG Manager)"
+    live.show(drawn([node(**{keys.NODE_MIG_OWNER: told})], [pod("a", 0, 1)]))
+    for path in ("/nodes/n1", "/"):
+        page = client.get(path, headers={"accept-language": language}).content.decode()
+        assert said in page
+        assert told in page
+        assert "team/a" in page
+
+
 @pytest.mark.parametrize("path", ["/gpus/GPU-none", "/nodes/none", "/gpus/%3Cscript%3E"])
 def test_what_the_cluster_does_not_have_is_not_found(client: Client, path: str) -> None:
     response = client.get(path)

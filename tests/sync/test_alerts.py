@@ -69,6 +69,11 @@ def test_another_owner_of_managed_gpus_is_told_with_its_sign() -> None:
     see(0, nodes=[node("n1", other_owner=sign), node("n2", (), other_owner=sign)])
     assert refresh(1) == {"OtherMigOwner": "n1"}
     assert sign in only().text
+    assert "nothing is placed" not in only().text
+    closed = node("n1", closed="NodeOtherMigOwner", doubts=("published as migtemplate",))
+    see(2, nodes=[closed])
+    refresh(3)
+    assert "migtemplate; nothing is placed, made or destroyed there" in only().text
 
 
 def test_reservations_that_cannot_be_read_or_are_not_signed_are_told_with_their_namespace() -> None:
