@@ -50,6 +50,37 @@ def locked(node_name: str) -> bool:
     return "hami.io/mutex.lock" in (node.metadata.annotations or {})
 
 
+def test_beside_another_owner_nothing_changes_until_its_sign_has_gone(lab: Lab) -> None:
+    pods.create("runs", Want())
+    node = pods.running("runs").spec.node_name
+    before = lab.instances()
+    label(node, "all-disabled")
+    try:
+        pods.create("waits", Want())
+        told = pods.unschedulable("waits")
+        assert "NodeOtherMigOwner" in told
+        assert "nvidia.com/mig.config=all-disabled" in told
+        pods.delete("runs")
+        wait_until("the Pod is gone", lambda: pods.is_gone("runs"))
+        wait_until("the agent says so", lambda: "OtherOwner" in mig_ready(node), 30)
+        assert lab.instances() == before
+    finally:
+        label(node, None)
+    pods.running("waits")
+    wait_until("only its own is there", lambda: len(lab.instances()) == 1, 60)
+
+
+def label(node_name: str, config: str | None) -> None:
+    labels = {"metadata": {"labels": {"nvidia.com/mig.config": config}}}
+    client.CoreV1Api().patch_node(node_name, labels)
+
+
+def mig_ready(node_name: str) -> str:
+    node = client.CoreV1Api().read_node(node_name)
+    found = [c for c in node.status.conditions if c.type == "hami.io/DynamicMIGReady"]
+    return " ".join(f"{c.status} {c.reason}" for c in found)
+
+
 def test_the_metric_names_the_realized_instance(lab: Lab) -> None:
     pods.create("seen", Want())
     pods.running("seen")
