@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,8 +109,13 @@ def test_the_demo_shows_its_page_and_stops_on_a_signal(
 ) -> None:
     url = re.search(r"http://\S+", line_with(demo, "The dashboard is at"))[0]
     line_with(demo, " at 0:")
-    with urllib.request.urlopen(url, timeout=5) as answer:
-        assert b'<article class="gpu"' in answer.read()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    page = browser.open(url, timeout=5).read().decode()
+    assert '<article class="gpu"' in page
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[1]
+    form = {"csrfmiddlewaretoken": token, "order": "pause", "next": "/"}
+    paused = browser.open(f"{url}demo/order", urllib.parse.urlencode(form).encode(), timeout=5)
+    assert (paused.url, 'value="resume"' in paused.read().decode()) == (url, True)
     demo.send_signal(signal.SIGTERM)
     output, _ = demo.communicate(timeout=60)
     assert demo.returncode == 0, output
