@@ -85,7 +85,7 @@ class Story:
         for name in tuple(self.running):
             pod = self._see(f"{name} realized", partial(expect.realized, self.cluster, name))
             self.tell(f"  {name} ({self.running[name].wish}): {self._where(pod)}")
-        self.pace.read(4)
+        self.pace.read(3)
         return f"{len(self.running)} Pods run, {self.cast.small} of them fill the A100s"
 
     def fragment(self) -> str:
@@ -100,7 +100,7 @@ class Story:
             self._see_end(name)
         wanted = self.cast.wanted
         room = self._see_told(f"no room for {wanted}", partial(told.no_room, self.cluster, wanted))
-        self.pace.read(8)
+        self.pace.read(7)
         return f"the free memory slices could give {room.packed} {wanted}, and give {room.now}"
 
     def explain(self) -> str:
@@ -114,7 +114,7 @@ class Story:
         self.pace.announce(Scene.EXPLAIN, pod=name)
         look = partial(told.explained, self.cluster, name, self.cast.a100s)
         said = self._see_told(f"{name} explained", look)
-        self.pace.read(10)
+        self.pace.read(9)
         self.at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         return f"{name} is Pending, and its page says: {said}"
 
@@ -124,7 +124,7 @@ class Story:
         self.pace.announce(Scene.PLAN, pod=self._name("finetune"), profile=wanted)
         self.tell(f"4 of 6: which Pods would have to move for one {wanted}?")
         moving = self._see_told(f"a plan for {wanted}", partial(told.planned, self.cluster, wanted))
-        self.pace.read(10)
+        self.pace.read(9)
         return f"moving {moving} is enough"
 
     def recover(self) -> str:
