@@ -8,7 +8,7 @@ stands. The page's script puts the whole row in its place as soon as someone poi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from functools import cache
 from html import escape
 from typing import Final
@@ -30,8 +30,6 @@ from hami_web.dashboard.wording import (
 
 ABOVE: Final = 300
 """Maps of more GPUs are drawn with these rows, where nobody asked for more room for each."""
-HEIGHT: Final = 26
-"""Pixels of a row; the style sheet has it too."""
 _ANY: Final = "_"
 
 
@@ -50,10 +48,9 @@ class BriefRows:
         self._fits: dict[tuple[Fit, ...], str] = {}
 
     def render(self, blocks: Iterable[NodeBlock], *, group: str = "node") -> SafeString:
-        """Nodes, or models or pools, with their rows, and what the rows refer to."""
+        """Nodes, or models or pools, with their rows."""
         sections = [self._block(block, group) for block in blocks]
-        grids = {row.grid for row in self._shown.rows.values()}
-        return mark_safe(f"{_grids(grids)}{''.join(sections)}")  # noqa: S308 - escaped by pieces
+        return mark_safe("".join(sections))  # noqa: S308 - escaped piece by piece
 
     def _block(self, block: NodeBlock, group: str) -> str:
         name, is_node = escape(block.name), group == "node"
@@ -80,7 +77,7 @@ class BriefRows:
         cells = "".join([self._cell(cell, row.grid) for cell in row.cells])
         return (
             f'<article class="gpu brief" id="gpu-{escape(name)}"><a href="{escape(address)}">'
-            f'<h3>GPU {row.index}</h3><svg class="memory"><use href="#grid-{row.grid}"/>{cells}'
+            f'<h3>GPU {row.index}</h3><svg class="memory">{render_grid(row.grid)}{cells}'
             f'</svg></a>{_notes(row.notes)}<p class="fits">{self._fit(row.fits)}</p></article>\n'
         )
 
@@ -122,13 +119,3 @@ def _notes(codes: tuple[str, ...]) -> str:
         return ""
     notes = "".join(f"<li>{escape(note_words(code))}</li>" for code in codes)
     return f'<ul class="notes">{notes}</ul>'
-
-
-def _grids(grids: Set[int]) -> str:
-    """The empty memory slices of GPUs, which rows refer to."""
-    drawn = "".join(
-        f'<g id="grid-{grid}">{render_grid(grid, HEIGHT)}</g>' for grid in sorted(grids)
-    )
-    return (
-        f'<svg class="patterns" width="0" height="0" aria-hidden="true"><defs>{drawn}</defs></svg>'
-    )

@@ -11,7 +11,7 @@ from typing import Final
 from django.conf import settings
 
 from hami_web.dashboard.cluster_map import NodeBlock
-from hami_web.dashboard.slice_map import ROW_HEIGHT, render_patterns, render_row
+from hami_web.dashboard.slice_map import ROW_HEIGHT, render_fills, render_row
 
 THEMES: Final = ("light", "dark")
 WIDTH: Final = 1280
@@ -38,7 +38,7 @@ def draw_picture(blocks: Iterable[NodeBlock], theme: str) -> str:
                 f'<text class="model" x="{_MARGIN}" y="{y + 40}">{escape(row.model)}</text>'
                 f'<text class="model" x="{_MARGIN}" y="{y + 56}">{escape(row.node)}</text>'
                 f'<svg x="{_LABEL}" y="{y}" width="{WIDTH - _LABEL - _MARGIN}" '
-                f'height="{ROW_HEIGHT}">{render_row(row, "")}</svg>'
+                f'height="{ROW_HEIGHT}">{render_row(row, "", alone=True)}</svg>'
             )
             y += ROW_HEIGHT + _GAP
     height = y + _MARGIN
@@ -46,7 +46,7 @@ def draw_picture(blocks: Iterable[NodeBlock], theme: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}"><style>{style(theme)}</style>'
         f'<rect class="page" width="{WIDTH}" height="{height}"/>'
-        f"{render_patterns()}{''.join(parts)}</svg>"
+        f"{render_fills()}{''.join(parts)}</svg>"
     )
 
 

@@ -17,6 +17,8 @@ from hami_web.dashboard.wording import describe_cell, state_word
 
 ROW_HEIGHT: Final = 84
 CELL_HEIGHT: Final = 64
+SHARED_GRIDS: Final = (4, 8)
+"""Numbers of memory slices of most GPUs: drawn once for a page; others in each row."""
 # Characters of a Pod's name that fit into one memory slice of a wide screen; more is cut by the
 # cell's edge, and the whole name stands in the tip and in the table.
 _NAME_LENGTH: Final = 13
@@ -32,23 +34,38 @@ _PATTERN_SHAPES: Final[dict[CellState, tuple[int, str]]] = {
 
 
 def render_patterns() -> SafeString:
-    """The fill patterns that every row refers to; put it on a page once, first."""
-    patterns = "".join(
+    """What the rows of a page refer to, fill patterns and grids; on a page once, first."""
+    grids = "".join(
+        f'<g id="grid-{size}">{_slots(size)}</g><g id="axis-{size}">{_numbers(size)}</g>'
+        for size in SHARED_GRIDS
+    )
+    return mark_safe(  # noqa: S308 - constants only
+        f'<svg class="patterns" width="0" height="0" aria-hidden="true">'
+        f"<defs>{_fills()}{grids}</defs></svg>"
+    )
+
+
+def render_fills() -> SafeString:
+    """The fill patterns alone, for pictures that hold their grids themselves."""
+    return mark_safe(f"<defs>{_fills()}</defs>")  # noqa: S308 - constants only
+
+
+def _fills() -> str:
+    return "".join(
         f'<pattern id="fill-{state}" class="ink-{state}" width="{size}" height="{size}" '
         f'patternUnits="userSpaceOnUse">{shape}</pattern>'
         for state, (size, shape) in _PATTERN_SHAPES.items()
     )
-    return mark_safe(  # noqa: S308 - constants only
-        f'<svg class="patterns" width="0" height="0" aria-hidden="true">'
-        f"<defs>{patterns}</defs></svg>"
-    )
 
 
-def render_row(row: GpuRow, base: str = "?view=table", *, anchored: bool = False) -> SafeString:
+def render_row(
+    row: GpuRow, base: str = "?view=table", *, anchored: bool = False, alone: bool = False
+) -> SafeString:
     """One GPU as SVG; every foreign text in it is escaped here.
 
     ``base`` is the address of the page with the table that cells lead to. With ``anchored`` each
-    cell can be linked to; only where there are few, since it costs bytes.
+    cell can be linked to; only where there are few, since it costs bytes. ``alone`` is a row for a
+    file, where nothing is to be referred to.
     """
     name = gettext("Memory slices of GPU %(index)d on %(node)s") % {
         "index": row.index,
@@ -57,8 +74,8 @@ def render_row(row: GpuRow, base: str = "?view=table", *, anchored: bool = False
     cells = "".join(render_cell(cell, row, base, anchored=anchored) for cell in row.cells)
     return mark_safe(  # noqa: S308 - escaped piece by piece
         f'<svg class="memory" width="100%" height="{ROW_HEIGHT}" role="group" '
-        f'aria-label="{escape(name)}"><g aria-hidden="true">'
-        f"{render_grid(row.grid, CELL_HEIGHT)}</g>{cells}{_axis(row.grid)}</svg>"
+        f'aria-label="{escape(name)}">{render_grid(row.grid, alone=alone)}{cells}'
+        f"{_axis(row.grid, alone=alone)}</svg>"
     )
 
 
@@ -115,22 +132,33 @@ def _texts(cell: Cell) -> str:
     )
 
 
-def render_grid(size: int, height: int) -> str:
+def render_grid(size: int, *, alone: bool = False) -> str:
     """The empty memory slices of a GPU, which lie under its cells."""
+    if size in SHARED_GRIDS and not alone:
+        return f'<use href="#grid-{size}"/>'
+    return f'<g aria-hidden="true">{_slots(size)}</g>'
+
+
+def _slots(size: int) -> str:
     return "".join(
-        f'<rect class="memory-slice" x="{share(position, size)}" width="{share(1, size)}" '
-        f'height="{height}"/>'
+        f'<rect class="memory-slice slot" x="{share(position, size)}" width="{share(1, size)}" '
+        f'height="{CELL_HEIGHT}"/>'
         for position in range(size)
     )
 
 
-def _axis(size: int) -> str:
-    numbers = "".join(
+def _axis(size: int, *, alone: bool) -> str:
+    if size in SHARED_GRIDS and not alone:
+        return f'<use class="axis" href="#axis-{size}" aria-hidden="true"/>'
+    return f'<g class="axis" aria-hidden="true">{_numbers(size)}</g>'
+
+
+def _numbers(size: int) -> str:
+    return "".join(
         f'<text class="number" x="{share(position + 0.5, size)}" y="{ROW_HEIGHT - 5}">'
         f"{position}</text>"
         for position in range(size)
     )
-    return f'<g aria-hidden="true">{numbers}</g>'
 
 
 def share(part: float, whole: int) -> str:

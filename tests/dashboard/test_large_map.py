@@ -15,6 +15,9 @@ from hami_web.dashboard import presentation
 from hami_web.dashboard.brief_rows import ABOVE
 from hami_web.dashboard.cells import CellState
 from hami_web.dashboard.cluster_map import SHORT_NAME, ClusterMap, NodeBlock
+from hami_web.dashboard.events import change_event
+from hami_web.dashboard.fragments import PartStyle, drawn_parts
+from hami_web.dashboard.live import Change
 
 from .given import GivenMap
 from .large import large_map
@@ -41,6 +44,14 @@ def compressed(client: Client, path: str = "/", language: str = "en") -> int:
 def test_a_map_of_2000_gpus_is_small(client: Client, live: GivenMap, language: str) -> None:
     live.show(large_map(2_000))
     assert compressed(client, language=language) < MOST
+
+
+def test_a_change_on_a_map_of_2000_gpus_moves_little() -> None:
+    shown = large_map(2_000)
+    for uuid in [*shown.rows][:100]:
+        parts = drawn_parts(shown, [uuid], PartStyle("en", brief=True))
+        assert parts.keys() == {uuid, "summary"}
+        assert len(change_event(Change(2, (uuid,)), parts).encode()) < 5_000
 
 
 def test_the_largest_map_of_whole_rows_is_small_too(client: Client, live: GivenMap) -> None:

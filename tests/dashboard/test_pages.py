@@ -88,7 +88,7 @@ def test_old_data_is_shown_as_old_with_its_age_and_cause(client: Client, live: G
     assert "The cluster has not answered for 240 s" in text
     assert "the stream broke" in text
     assert 'class="age stale"' in text
-    assert 'data-gpu="GPU-' in text
+    assert 'id="gpu-GPU-' in text
 
 
 def test_silence_without_a_failure_is_no_alarm_for_a_minute(client: Client, live: GivenMap) -> None:

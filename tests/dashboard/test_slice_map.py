@@ -34,9 +34,12 @@ def test_free_memory_slices_are_one_cell_per_run() -> None:
 
 
 def test_every_memory_slice_has_its_number() -> None:
-    svg = render_row(row("n", 0, grid=4))
-    numbers = ET.fromstring(svg).findall(".//text[@class='number']")
-    assert [number.text for number in numbers] == ["0", "1", "2", "3"]
+    for grid in (4, 5):
+        svg = ET.fromstring(f"<svg>{render_patterns()}{render_row(row('n', 0, grid=grid))}</svg>")
+        axis = svg.find(".//*[@class='axis']")
+        drawn = svg.find(f".//*[@id='{axis.get('href')[1:]}']") if axis.get("href") else axis
+        numbers = drawn.findall("text[@class='number']")
+        assert [number.text for number in numbers] == [str(number) for number in range(grid)]
 
 
 def test_a_cell_lies_where_its_memory_slices_are() -> None:
