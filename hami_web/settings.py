@@ -70,6 +70,7 @@ if ROLE == "ALL":
         "hami_web.reservations",
         "hami_web.history",
         "hami_web.migration",
+        "hami_web.handover",
         "hami_web.sync",
         "hami_web.api",
         "rest_framework",
@@ -119,6 +120,8 @@ POOL_LABELS = environment.words(
 SCHEDULER_NAME = environment.text("HAMI_SCHEDULER_NAME", "hami-scheduler")
 # Where the Leases of extender and agents are.
 NAMESPACE = environment.text("HAMI_NAMESPACE", "hami-system")
+# Image of the lifecycle test's Pods; empty: the agent's own, which the node has.
+LIFECYCLE_IMAGE = environment.text("HAMI_LIFECYCLE_IMAGE")
 # Our own Pod, from the downward API; its label tells a Service who leads.
 POD_NAME = environment.text("HAMI_POD_NAME")
 # Off only where no second extender can exist.
@@ -244,6 +247,7 @@ CELERY_BEAT_SCHEDULE = {
         ("prune", 3600.0),
         ("pulse", 15.0),
         ("check", 2.0),
+        ("handover", 2.0),
     )
 }
 
@@ -276,6 +280,7 @@ SPECTACULAR_SETTINGS = {
         "AuditOutcomeEnum": "hami_web.access.models.Outcome",
         "AlertStateEnum": "hami_web.history.models.AlertState",
         "RunStateEnum": "hami_web.migration.models.RunState",
+        "HandoverEventEnum": "hami_web.handover.models.EventKind",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

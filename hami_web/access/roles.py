@@ -32,6 +32,7 @@ class Verb(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     CHECK = "check"
     CORDON = "cordon"
+    HAND_OVER = "hand-over"
     READ_AUDIT = "read-audit"
     MANAGE_ACCESS = "manage-access"
 
@@ -45,6 +46,7 @@ LEAST_ROLES: Final[dict[Verb, Role]] = {
     Verb.ACKNOWLEDGE: Role.OPERATOR,
     Verb.CHECK: Role.OPERATOR,
     Verb.CORDON: Role.OPERATOR,
+    Verb.HAND_OVER: Role.ADMIN,
     Verb.READ_AUDIT: Role.ADMIN,
     Verb.MANAGE_ACCESS: Role.ADMIN,
 }

@@ -52,6 +52,10 @@ ALERTS: Final[dict[str, tuple[Promise, Promise]]] = {
         _("The worker is silent"),
         _("History, drift and alerts stand still. Look at the worker's process and its log."),
     ),
+    AlertCode.HANDOVER_REGRESSED: (
+        _("A node's take-over fell back"),
+        _("Something that was reached does not hold any more; its page says what, and what helps."),
+    ),
 }
 
 CAUSES: Final[dict[str, Promise]] = {

@@ -25,6 +25,7 @@ from hami_web.core.geometries import convert
 from hami_web.dashboard import downloads
 from hami_web.dashboard.actions import not_done
 from hami_web.dashboard.downloads import Sheet
+from hami_web.dashboard.handover_page import may_lead, shown_handovers
 from hami_web.dashboard.migration_wording import readiness_word, severity_word, state_of_run
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.seen import seen_map
@@ -119,6 +120,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         runs = list(MigrationRun.objects.all()[:RUNS_SHOWN])
         finished = MigrationRun.objects.filter(state=RunState.FINISHED, node="").first()
         nodes = _nodes(finished) if finished else []
+        handovers = shown_handovers(RUNS_SHOWN)
     except DatabaseError as error:
         return _unreadable(request, "dashboard/migration.html", error)
     if wanted:
@@ -130,6 +132,8 @@ def listing(request: HttpRequest) -> HttpResponse:
         "finished": finished,
         "nodes": nodes,
         "counts": Counter(node.row.readiness for node in nodes),
+        "handovers": handovers,
+        "may_lead": may_lead(request),
         "may_check": _may_check(request),
         "readable": True,
     }

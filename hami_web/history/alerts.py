@@ -19,7 +19,7 @@ RESOLVED_LOOKS = 2
 """Where the mirror is compared more often, so many comparisons without it are enough."""
 REOPENED_WITHIN = timedelta(hours=1)
 """A condition that returns so soon after it was over is the same alert again, and open."""
-OF_MIRROR = frozenset(AlertCode) - {AlertCode.WORKER_SILENT}
+OF_MIRROR = frozenset(AlertCode) - {AlertCode.WORKER_SILENT, AlertCode.HANDOVER_REGRESSED}
 _KEPT = (
     *("state", "text", "seen_at", "resolved_at", "reopened"),
     *("acknowledged_at", "acknowledged_by", "note"),

@@ -44,6 +44,7 @@ class AlertCode(StrEnum):
     RESERVATION_MALFORMED = "ReservationMalformed"
     RESERVATION_UNSIGNED = "ReservationUnsigned"
     WORKER_SILENT = "WorkerSilent"
+    HANDOVER_REGRESSED = "HandoverRegressed"
 
 
 @dataclass(frozen=True, slots=True)

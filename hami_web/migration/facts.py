@@ -34,6 +34,11 @@ class Part(StrEnum):
     RIGHTS = "rights"
 
 
+def no_node(name: str) -> str:
+    """Why the nodes were not read, where one was asked for that is not there."""
+    return f"there is no node {name}"
+
+
 @dataclass(frozen=True, slots=True)
 class MissingRight:
     """Something that a role needs and its ServiceAccount may not."""

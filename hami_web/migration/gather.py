@@ -21,7 +21,7 @@ from hami_web.core.allowlist import ProfileAllowlist
 from hami_web.core.device_config import parse_device_config
 from hami_web.core.errors import CoreError
 from hami_web.migration.certificates import end_of_served
-from hami_web.migration.facts import ClusterFacts, MissingRight, Part
+from hami_web.migration.facts import ClusterFacts, MissingRight, Part, no_node
 from hami_web.migration.objects import (
     Budget,
     CheckedNode,
@@ -91,7 +91,7 @@ class Gatherer:
         of = f"metadata.name={self.node}" if self.node else ""
         nodes = self._listed(Part.NODES, "/api/v1/nodes", CheckedNode, of)
         if self.node and not nodes:
-            self.unread.setdefault(Part.NODES, f"there is no node {self.node}")
+            self.unread.setdefault(Part.NODES, no_node(self.node))
         of = f"spec.nodeName={self.node}" if self.node else ""
         pods = self._listed(Part.PODS, "/api/v1/pods", CheckedPod, of)
         workloads = self._workloads()

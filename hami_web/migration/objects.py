@@ -7,7 +7,14 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from hami_web.cluster.views import ContainerStatus, ObjectMeta, OwnedMeta, OwnerReference, Resources
+from hami_web.cluster.views import (
+    ContainerStatus,
+    ObjectMeta,
+    OwnedMeta,
+    OwnerReference,
+    PodCondition,
+    Resources,
+)
 from hami_web.core.annotations import POD_DEVICES_ALLOCATED, POD_DEVICES_TO_ALLOCATE
 
 DEVICE_LISTS: Final = (POD_DEVICES_ALLOCATED, POD_DEVICES_TO_ALLOCATE)
@@ -83,7 +90,9 @@ class CheckedStatus(Struct, rename="camel", gc=False):
     """How far a Pod is."""
 
     phase: str = ""
+    message: str | None = None
     container_statuses: list[ContainerStatus] | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class Described(Struct, gc=False):
@@ -119,6 +128,12 @@ class CheckedPod(Described, gc=False):
     def runs(self) -> bool:
         """It may use a GPU now or later."""
         return self.status.phase not in ("Succeeded", "Failed")
+
+    @property
+    def is_ready(self) -> bool:
+        """Its containers answer their readiness probes."""
+        conditions = self.status.conditions or []
+        return any(item.type == "Ready" and item.status == "True" for item in conditions)
 
     @property
     def asked(self) -> frozenset[str]:
@@ -166,6 +181,11 @@ class Workload(Described, gc=False):
         return [item.image for item in self.spec.template.spec.containers or []]
 
     @property
+    def selector(self) -> Mapping[str, str]:
+        """Labels of the nodes that its Pods may run on; none: of all nodes."""
+        return self.spec.template.spec.node_selector or _NO_TEXTS
+
+    @property
     def wanted(self) -> int:
         """How many Pods it keeps; a Deployment without a number keeps one."""
         if self.kind == "DaemonSet":
@@ -196,6 +216,7 @@ class Taint(Struct, gc=False):
 
 class _NodeSpec(Struct, gc=False):
     taints: list[Taint] | None = None
+    unschedulable: bool = False
 
 
 class _NodeStatus(Struct, rename="camel", gc=False):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from hami_web.simulator.documents import JsonObject, lookup
+
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
 def refusal_of(pod: JsonObject, node: JsonObject) -> str:
     """Why the node cannot take the Pod, or an empty text; resources are not looked at."""
-    if lookup(node, "spec.unschedulable"):
+    if lookup(node, "spec.unschedulable") and not _tolerates(pod, UNSCHEDULABLE):
         return "node(s) were unschedulable"
     if _ready(node) != "True":
         return "node(s) were not ready"
@@ -33,6 +36,18 @@ def unschedulable_message(total: int, reasons: dict[str, str]) -> str:
         return "no nodes available to schedule pods"
     counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons.values()).items())
     return f"0/{total} nodes are available: {', '.join(counted)}."
+
+
+def _tolerates(pod: JsonObject, taint: str) -> bool:
+    """Whether the Pod tolerates a taint of effect NoSchedule and no value, as cordon sets it."""
+    for item in lookup(pod, "spec.tolerations") or []:
+        if item.get("effect") not in (None, "", "NoSchedule"):
+            continue
+        if item.get("operator") == "Exists" and item.get("key") in (None, "", taint):
+            return True
+        if item.get("key") == taint and not item.get("value"):
+            return True
+    return False
 
 
 def _ready(node: JsonObject) -> str:

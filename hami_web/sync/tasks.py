@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,6 +16,11 @@ from hami_web.cluster.client import OfficialConnection
 from hami_web.cluster.errors import ClusterError
 from hami_web.cluster.transport import Transport
 from hami_web.core.log_lines import about, current
+from hami_web.handover.actions import Writer
+from hami_web.handover.advance import Look, advance
+from hami_web.handover.probe_pods import Form
+from hami_web.handover.regressions import refresh_regressions
+from hami_web.handover.testing import Driver
 from hami_web.history import alerts, pruning, samples, vitals
 from hami_web.migration.facts import ClusterFacts
 from hami_web.migration.gather import Gatherer
@@ -58,12 +65,37 @@ def check() -> int:
     return performed
 
 
+@shared_task(name="hami.handover")
+def handover() -> int:
+    """Bring open take-overs of nodes on; returns how many were looked at."""
+    looked = advance(_handover_look)
+    refresh_regressions(datetime.now(UTC))
+    progress.note()
+    return looked
+
+
+@contextmanager
+def _handover_look() -> Iterator[Look]:
+    with _transport() as transport:
+
+        def facts(node: str) -> ClusterFacts:
+            return Gatherer(transport, settings.NAMESPACE, lambda _part: None, node).gather()
+
+        form = Form(settings.NAMESPACE, settings.SCHEDULER_NAME, settings.LIFECYCLE_IMAGE)
+        yield Look(facts, Driver(Writer(transport), form))
+
+
 def _look(step: Step, node: str) -> ClusterFacts:
-    connection = OfficialConnection(settings.KUBECONFIG)
-    try:
-        transport = Transport(connection, user_agent=USER_AGENT)
+    with _transport() as transport:
         extender = settings.EXTENDER_URL
         return Gatherer(transport, settings.NAMESPACE, step, node, extender).gather()
+
+
+@contextmanager
+def _transport() -> Iterator[Transport]:
+    connection = OfficialConnection(settings.KUBECONFIG)
+    try:
+        yield Transport(connection, user_agent=USER_AGENT)
     finally:
         connection.close()
 

@@ -16,6 +16,7 @@ from .test_drawing import GPU
 EXAMPLES: Final[dict[str, dict[str, object]]] = {
     "dashboard:document": {"name": "dashboard"},
     "dashboard:migration-run": {"pk": 1},
+    "dashboard:handover": {"pk": 1},
     "dashboard:namespace-page": {"namespace": "team"},
     "dashboard:node-page": {"name": "n1"},
     "dashboard:gpu-page": {"uuid": GPU},
@@ -25,6 +26,8 @@ EXAMPLES: Final[dict[str, dict[str, object]]] = {
 SENT_TO: Final = frozenset({
     "dashboard:save-settings", "dashboard:save-view", "dashboard:forget-view",
     "dashboard:migration-start", "dashboard:migration-cancel", "dashboard:cordon",
+    "dashboard:handover-start", "dashboard:handover-approve", "dashboard:handover-withdraw",
+    "dashboard:handover-turn-back", "dashboard:handover-close",
     "dashboard:uncordon", "dashboard:acknowledge", "access:logout",
 })  # fmt: skip
 """Addresses that forms send to and nobody reads."""

@@ -12,6 +12,7 @@ from hami_web.access.models import Outcome as AuditOutcome
 from hami_web.core import annotations as keys
 from hami_web.core.reservation import Reservation, encode_allocations
 from hami_web.dashboard.cluster_map import ClusterMap, WaitingPod
+from hami_web.handover.models import NodeHandover
 from hami_web.history.conditions import AlertCode
 from hami_web.history.models import (
     Alert,
@@ -28,6 +29,7 @@ from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
 from hami_web.reservations.mirror import mirror_pods, release_pods
 from tests.mirror import observations as seen
 
+from .handovers import under_way
 from .test_drawing import GPU, REGISTER, drawn, node, pod
 
 MINUTE = timedelta(minutes=1)
@@ -84,6 +86,7 @@ def fill_tables(count: int) -> None:
     for number in range(count):
         _fill_decisions(number)
         _fill_history(number)
+    under_way(now, count)
     run = MigrationRun.objects.create(
         pk=1, state="finished", requested_at=now, requested_by="ann", finished_at=now
     )
@@ -98,6 +101,10 @@ def fill_tables(count: int) -> None:
             subject=name,
             evidence="x",
         )
+        NodeHandover.objects.create(
+            node=f"n{number + 2}", node_uid="u", step="cordon", started_at=now, started_by="ann",
+            entered_at=now,
+        )  # fmt: skip
         MigrationRun.objects.create(
             state="finished", requested_at=now - MINUTE, requested_by="ann", finished_at=now
         )

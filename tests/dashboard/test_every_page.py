@@ -19,6 +19,7 @@ from hami_web.migration.models import Finding, MigrationRun, NodeReadiness
 
 from .addresses import SENT_TO, page_names
 from .given import GivenMap
+from .handovers import under_way
 from .test_browser import browser, pytestmark, site  # noqa: F401  # fixtures and conditions
 from .test_drawing import GPU, IDENTITY, drawn, node, pod
 
@@ -33,13 +34,16 @@ PATHS = {
     "/drift": "drift", "/audit": "audit log", "/nodes/n1": "node", f"/gpus/{GPU}": "GPU",
     "/setup": "setup", "/settings": "settings", "/about": "about", "/pods/team/waits": "Pod",
     "/pods/team/none": "not found", "/migration": "moving in", "/migration/1": "check",
-    "/migration/converter": "converter", "/login": "sign-in",
+    "/migration/converter": "converter", "/migration/nodes/1": "take-over", "/login": "sign-in",
 }  # fmt: skip
 WAYS = [("en", "light", 1440), ("zh-CN", "dark", 768), ("en", "dark", 390), ("zh-CN", "light", 390)]
 # What changes from one moment to the next, and buttons that need a script.
 COPY = re.compile(r"\s*\bCopy\b")
 PASSING = re.compile(r"\d\d:\d\d(:\d\d)?|\d+(\.\d+)?\s(s|min)\b")
-ARGUMENTS = {"uuid": ("cordon",), "pk": ("acknowledge", "-cancel")}
+ARGUMENTS = {
+    "uuid": ("cordon",),
+    "pk": ("acknowledge", "-cancel", "r-approve", "r-withdraw", "-back", "r-close"),
+}
 OUTLINE = """() => ({
   spill: document.documentElement.scrollWidth - innerWidth,
   headings: document.querySelectorAll('h1').length,
@@ -77,6 +81,7 @@ def _cluster(live: GivenMap, settings) -> None:
         run=run, node="n1", severity="blocker", code="MigConfigLabel", subject="Node n1",
         evidence="label nvidia.com/mig.config=all-1g.5gb",
     )  # fmt: skip
+    under_way(now)
     Sample.objects.create(
         at=now - timedelta(hours=1), gpus=2, memory_slices=16, reserved_memory_slices=2,
         realized_memory_slices=1, blocked_memory_slices=0, fragmentation=0.4,

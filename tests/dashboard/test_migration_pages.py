@@ -133,7 +133,7 @@ def test_what_cannot_be_converted_is_refused_with_its_reason(client: Client, giv
     assert b"<script>alert" not in answer.content
 
 
-@pytest.mark.parametrize(("path", "queries"), [("/migration", 4), ("/migration/{}", 4)])
+@pytest.mark.parametrize(("path", "queries"), [("/migration", 5), ("/migration/{}", 4)])
 def test_a_page_takes_a_fixed_number_of_queries(
     client: Client, run: MigrationRun, path: str, queries: int, django_assert_num_queries
 ) -> None:

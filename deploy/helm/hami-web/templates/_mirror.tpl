@@ -84,6 +84,9 @@
   - {name: HAMI_EXTENDER_CA, value: /etc/hami/tls/ca.crt}
   - {name: HAMI_METRICS_LISTEN, value: "0.0.0.0:{{ .Values.worker.metricsPort }}"}
   - {name: HAMI_HISTORY_DAYS, value: {{ .Values.worker.historyDays | quote }}}
+  {{- with .Values.handover.image }}
+  - {name: HAMI_LIFECYCLE_IMAGE, value: {{ . | quote }}}
+  {{- end }}
   {{- if .Values.signingKeys.enabled }}
   - {name: HAMI_SIGNING_KEYS, value: /etc/hami/signing/signing-keys}
   {{- end }}
