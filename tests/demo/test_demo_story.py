@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import translation
 
+from hami_web.dashboard import about_page
 from hami_web.simulator.demo_board import CHAPTERS, Board, Order, Position, Scene
 from hami_web.simulator.demo_pace import Pace, StartAgain
 from hami_web.simulator.demo_web import banner
@@ -115,9 +116,12 @@ def demo(settings, tmp_path: Path, live: object) -> Iterator[Client]:  # noqa: F
     settings.DATA_DIR = tmp_path
     settings.ANONYMOUS_ROLE = "viewer"
     settings.ANONYMOUS_NAMESPACES = ("*",)
-    banner.board.cache_clear()
+    kept = (banner.board, about_page.sent_files)
+    for each in kept:
+        each.cache_clear()
     yield Client(headers={"host": "localhost"})
-    banner.board.cache_clear()
+    for each in kept:
+        each.cache_clear()
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
@@ -165,12 +169,23 @@ def test_the_banner_can_be_hidden_and_shown_again(demo: Client, board: Board) ->
     assert 'id="demo-story"' in demo.get("/").content.decode()
 
 
+def test_the_about_page_knows_the_licence_of_every_file_of_the_demo(demo: Client) -> None:
+    rows = demo.get("/about").content.decode().split("<tr>")
+    files = [row for row in rows[1:] if "demo-story" in row]
+    assert len(files) == 2
+    assert all("Apache-2.0" in row for row in files)
+
+
 @pytest.mark.usefixtures("live")
 def test_the_product_has_no_banner_no_address_and_no_file_of_the_demo(settings) -> None:
     settings.ANONYMOUS_ROLE = "viewer"
     browser = Client(headers={"host": "localhost"})
     assert b"demo" not in browser.get("/").content
-    for path in ("/demo/banner", "/static/demo/story.css", "/static/demo/story.js"):
+    for path in (
+        "/demo/banner",
+        "/static/dashboard/demo-story.css",
+        "/static/dashboard/demo-story.js",
+    ):
         assert browser.get(path).status_code == 404
     known = f"{product.ROOT_URLCONF} {product.TEMPLATES} {product.STATICFILES_DIRS}"
     assert "demo" not in f"{known} {product.MIDDLEWARE} {product.INSTALLED_APPS}"

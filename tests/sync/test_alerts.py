@@ -94,6 +94,18 @@ def test_an_alert_is_over_only_when_its_condition_stayed_away() -> None:
     assert (only().state, only().resolved_at) == (AlertState.RESOLVED, moment(61 + 2 * MINUTE))
 
 
+def test_an_alert_is_over_after_two_comparisons_where_they_are_frequent(settings) -> None:
+    settings.RECONCILE_SECONDS = 3
+    agent(0, serves=False)
+    refresh(61)
+    agent(62, serves=True)
+    states = []
+    for after in (5, 6):
+        refresh(61 + after)
+        states.append(only().state)
+    assert states == [AlertState.OPEN, AlertState.RESOLVED]
+
+
 def test_a_condition_that_comes_and_goes_is_one_alert_that_stays_acknowledged() -> None:
     agent(0, serves=False)
     refresh(61)
