@@ -9,6 +9,7 @@ from celery import Celery, Task
 from kombu.transport import TRANSPORT_ALIASES
 
 from hami_web.core.log_lines import about
+from hami_web.core.tracing import span
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hami_web.settings")  # noqa: TID251
 
@@ -21,7 +22,7 @@ class ToldTask(Task):  # type: ignore[type-arg]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
-        with about(request_id=self.request.id or "", task=self.name):
+        with about(request_id=self.request.id or "", task=self.name), span(self.name):
             return super().__call__(*args, **kwargs)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
+from hami_web.core import tracing
 from hami_web.core.faults import Fault
 
 
@@ -133,6 +134,14 @@ def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ImproperlyConfigured(
             f"{name}: {error}; allowed: addresses and networks, as 10.0.0.7 or 10.0.0.0/8"
         ) from error
+
+
+def endpoint(name: str) -> str:
+    """Where spans are sent, empty for nowhere."""
+    given = text(name, "", tracing.ENDPOINT)
+    if given and not tracing.is_endpoint(given):
+        raise ImproperlyConfigured(f"{name}: {given!r} is not allowed; allowed: {tracing.ENDPOINT}")
+    return given
 
 
 def address(name: str, default: str) -> str:

@@ -16,6 +16,7 @@ from hami_web import environment
 from hami_web.access_settings import *  # noqa: F403  # the part about people
 from hami_web.access_settings import BASE_PATH
 from hami_web.core.faults import Fault
+from hami_web.core.tracing import export_to
 from hami_web.database import parse_database_url
 from hami_web.logs import FORMATS, role_of
 
@@ -106,6 +107,10 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": environment.choice("HAMI_LOG_LEVEL", LOG_LEVELS)},
 }
+
+# Where spans are sent (OTLP over HTTP); empty: there are none.
+TRACES_ENDPOINT = environment.endpoint("OTEL_EXPORTER_OTLP_ENDPOINT")
+export_to(TRACES_ENDPOINT, role_of(sys.argv))
 
 # --- Kubernetes ---------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from hami_web.core import annotations as keys
 from hami_web.core.log_lines import about, new_request_id
 from hami_web.core.reservation import RuntimeIdentity
+from hami_web.core.tracing import span
 from node_agent import nodelock
 from node_agent.cluster import Cluster
 from node_agent.delivery import Delivery, Grant
@@ -114,7 +115,10 @@ class Allocator:
             turn = self._finder.find(len(ids), earlier)
             self.serving = turn.pod.uid
             pod = turn.pod
-            with about(request_id=new_request_id(), pod=pod.key, pod_uid=pod.uid):
+            with (
+                about(request_id=new_request_id(), pod=pod.key, pod_uid=pod.uid),
+                span("allocate"),
+            ):
                 if self._is_repetition(pod, ids, earlier):
                     return self._answer_again(turn, earlier, deadline)
                 return self._serve(turn, ids, deadline)

@@ -13,6 +13,7 @@ from typing import Final
 
 from hami_web.core.faults import Fault, line
 from hami_web.core.log_lines import JsonFormatter, TextFormatter
+from hami_web.core.tracing import export_to
 from node_agent.cluster import connect
 from node_agent.condition import NodeCondition
 from node_agent.config import AgentConfig
@@ -229,6 +230,7 @@ def main() -> int:
         sys.stderr.write(f"node-agent: {line(Fault.SETTING, error)}\n")
         return 2
     configure_logging(config)
+    export_to(config.traces_endpoint, "node-agent", **{"k8s.node.name": config.node_name})
     use_library(config.simulated_nvml)
     # Blocked here and waited for below: a handler could not take the locks that stopping takes.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)

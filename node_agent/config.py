@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hami_web.core import tracing
 from hami_web.core.liveness import AGENT_LEASE_NAMESPACE
 from node_agent.errors import InvalidSetting
 
@@ -76,6 +77,7 @@ class AgentConfig:
     metrics_port: int
     log_level: int
     log_format: str
+    traces_endpoint: str
 
     @classmethod
     def settings(cls) -> tuple[AgentSetting, ...]:
@@ -130,6 +132,7 @@ class AgentConfig:
                 env.choice("HAMI_LOG_LEVEL", _LEVELS, "info").upper()
             ],
             log_format=env.choice("HAMI_LOG_FORMAT", _FORMATS, "json"),
+            traces_endpoint=env.endpoint("OTEL_EXPORTER_OTLP_ENDPOINT"),
         )
 
 
@@ -143,6 +146,12 @@ class _Environment:
     def text(self, name: str, default: str, allowed: str = "text") -> str:
         self.settings[name] = AgentSetting(name, default, allowed)
         return self._environ.get(name, "").strip() or default
+
+    def endpoint(self, name: str) -> str:
+        value = self.text(name, "", tracing.ENDPOINT)
+        if value and not tracing.is_endpoint(value):
+            raise InvalidSetting(name, value, tracing.ENDPOINT)
+        return value
 
     def matching(self, name: str, pattern: re.Pattern[str], allowed: str, default: str = "") -> str:
         value = self.text(name, default, allowed)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hami_web.core.reservation import RuntimeIdentity
+from hami_web.core.tracing import span
 from node_agent.discovery import is_excluded
 from node_agent.errors import (
     AgentError,
@@ -142,7 +143,8 @@ class InstanceManager:
                 return
             started = time.monotonic()
             try:
-                destroy_record(self._driver, current)
+                with span("nvml destroy", **located(current)):
+                    destroy_record(self._driver, current)
                 self._observer.took("destroy", time.monotonic() - started)
                 self._observer.gone(current)
             except (DriverError, *_STANDS) as error:
@@ -220,16 +222,18 @@ class InstanceManager:
         self._journal.put(intent)
         started = time.monotonic()
         try:
-            live = self._driver.create_gpu_instance(
-                claim.spec.gpu_uuid, profile.profile_id, claim.spec.placement
-            )
+            with span("nvml create GPU instance", **located(claim)):
+                live = self._driver.create_gpu_instance(
+                    claim.spec.gpu_uuid, profile.profile_id, claim.spec.placement
+                )
         except (DriverError, OtherOwner, OwnerUnknown):
             # Nothing of ours exists. Should an instance lie there now, somebody else made it
             # between the listing and the call, and it is not ours to take back.
             self._journal.remove(intent.owner)
             raise
         try:
-            self._driver.create_compute_instance(claim.spec.gpu_uuid, live.gpu_instance_id)
+            with span("nvml create compute instance"):
+                self._driver.create_compute_instance(claim.spec.gpu_uuid, live.gpu_instance_id)
             self._observer.took("create", time.monotonic() - started)
             identity = self._verify(claim.spec, live)
             if deadline.expired:

@@ -18,6 +18,7 @@ from typing import Final
 from hami_web.core import annotations as keys
 from hami_web.core.log_lines import about
 from hami_web.core.reservation import RuntimeIdentity
+from hami_web.core.tracing import span
 from hami_web.core.trouble import Trouble
 from node_agent import nodelock
 from node_agent.cluster import Cluster
@@ -183,7 +184,8 @@ class Reclaimer:
             if not self._owner_is_over(record):
                 return
             started = time.monotonic()
-            self._instances.release(record, Deadline(_RELEASE_SECONDS))
+            with span("reclaim"):
+                self._instances.release(record, Deadline(_RELEASE_SECONDS))
         except (AgentError, DriverError) as error:
             self._refused(record, error)
         else:

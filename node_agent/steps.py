@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from hami_web.core.tracing import span
+
 SLOW_SECONDS: Final = 5.0
 """Work on an instance that took longer gets an event on its Pod."""
 
@@ -23,7 +25,8 @@ class Steps:
         """Time the block, also when it fails."""
         began = time.monotonic()
         try:
-            yield
+            with span(name):
+                yield
         finally:
             self._took[name] = time.monotonic() - began
 

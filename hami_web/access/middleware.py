@@ -20,6 +20,7 @@ from hami_web.access.errors import AccessError, IdentityUnavailable, TooManyFail
 from hami_web.access.identity import caller_of, visibility_of
 from hami_web.access.network import from_trusted_proxy
 from hami_web.access.refusals import denied_page, plain_refusal, unseen_page
+from hami_web.core.tracing import span
 from hami_web.logs import REQUEST_ID, answering
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,11 @@ class RequestIdentity:
             request.META[settings.SECURE_PROXY_SSL_HEADER[0]] = request.headers.get(
                 "X-Forwarded-Proto", ""
             )
-        with answering(request.META[REQUEST_ID]):
+        parent = request.headers.get("Traceparent", "") if trusted else ""
+        with (
+            answering(request.META[REQUEST_ID]),
+            span(f"{request.method} web", traceparent=parent, **{"url.path": request.path}),
+        ):
             response = self._get_response(request)
         response.headers["X-Request-Id"] = str(request.META[REQUEST_ID])
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)

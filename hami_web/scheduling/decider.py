@@ -14,6 +14,7 @@ from hami_web.cluster.views import PodView
 from hami_web.core.errors import CoreError, InvalidRequest
 from hami_web.core.log_lines import about, current, new_request_id
 from hami_web.core.request import PodRequest, parse_pod_request
+from hami_web.core.tracing import annotate, span
 from hami_web.scheduling.bind import Binder, BindOrder
 from hami_web.scheduling.decision_log import DecisionLog, Outcome
 from hami_web.scheduling.decisions import Fits, NotReady, RefusedEverywhere, refused_everywhere
@@ -72,7 +73,7 @@ class Decider:
             request = parse_pod_request(pod.container_specs(), pod.annotations)
             if not request.devices:
                 return Fits(names)
-            with _about(pod, new_request_id()):
+            with _about(pod, new_request_id()), span("filter"):
                 return self._filter(pod, request, names)
         except CoreError as error:
             regarding = _regarding(pod)
@@ -89,7 +90,10 @@ class Decider:
         self._check_ready()
         hold = self._core.state.hold_of(order.uid)
         attempt = (hold and hold.request_id) or new_request_id()
-        with about(request_id=attempt, pod=order.pod, pod_uid=order.uid):
+        with (
+            about(request_id=attempt, pod=order.pod, pod_uid=order.uid),
+            span("bind", **{"k8s.node.name": order.node}),
+        ):
             self._bind(order)
 
     def hold_if_free(self, waiting: Waiting) -> bool:
@@ -170,4 +174,5 @@ def _about(pod: PodView, request_id: str) -> AbstractContextManager[None]:
 
 
 def _tell(outcome: Outcome, note: str, *, level: int = logging.INFO, **fields: str) -> None:
+    annotate(**{"hami.outcome": outcome.value})
     logger.log(level, note, extra={"outcome": outcome.value, **fields})

@@ -31,6 +31,9 @@ PHRASES: Final = {
     "a Kubernetes namespace": "Kubernetes 命名空间",
     "a name such as nvidia.com/gpu": "形如 nvidia.com/gpu 的名称",
     "GPU UUIDs or indexes, separated by commas": "GPU UUID 或序号，以逗号分隔",
+    "http://HOST:PORT, https://HOST:PORT; empty: no spans": (
+        "http://HOST:PORT、https://HOST:PORT；空表示没有 span"
+    ),
     "oidc, proxy; several with commas": "oidc, proxy；多个以逗号分隔",
     "empty, or /NAME/… of letters, digits, - . _ ~": "空，或由字母、数字和 - . _ ~ 组成的 /NAME/…",
 }

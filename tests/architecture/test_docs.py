@@ -30,7 +30,7 @@ def variables() -> set[str]:
     return {
         name
         for path in SETTINGS
-        for name in re.findall(r'"((?:HAMI|NODE|KUBE)[A-Z_]+)"', path.read_text())
+        for name in re.findall(r'"((?:HAMI|NODE|KUBE|OTEL)[A-Z_]+)"', path.read_text())
     }
 
 

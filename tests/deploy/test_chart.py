@@ -32,11 +32,12 @@ from tests.deploy.manifests import POSTGRES
 pytestmark = pytest.mark.usefixtures("helm")
 
 MONITORED: dict[str, Any] = {
+    "tracing": {"endpoint": "http://otel-collector.observability:4318"},
     "monitoring": {
         "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
         "dashboards": {"enabled": True, "annotations": {"grafana_folder": "GPUs"}},
-    }
+    },
 }
 MATRIX: dict[str, dict[str, Any]] = {
     "default": {},

@@ -90,6 +90,21 @@ def test_nothing_of_an_operator_is_installed_unasked() -> None:
     assert not [name for name in of_kind(found, "ConfigMap") if name.endswith("-dashboard")]
 
 
+def test_every_role_sends_its_spans_where_it_is_told_and_else_nowhere() -> None:
+    def told(name: str) -> set[str]:
+        return {
+            where
+            for where, container in containers(variant(name)).items()
+            for v in container.get("env", [])
+            if v["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT"
+        }
+
+    assert told("default") == set()
+    assert {where.rpartition("/")[2] for where in told("replicas")} == {
+        *("extender", "web", "worker", "prepare", "setup", "node-agent"),
+    }
+
+
 @pytest.mark.parametrize("name", ["default", "postgres"])
 def test_every_role_is_told_how_to_write_its_lines(name: str) -> None:
     for where, container in containers(variant(name)).items():

@@ -71,6 +71,7 @@ NOT_OF_THE_SCHEMA: list[tuple[dict[str, Any], str]] = [
     ({"web": {"replicas": "two"}}, "replicas"),
     ({"logLevel": "loud"}, "logLevel"),
     ({"logFormat": "xml"}, "logFormat"),
+    ({"tracing": {"endpoint": "otel:4318"}}, "endpoint"),
     ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "interval"),
     ({"monitoring": {"dashboards": {"language": "fr"}}}, "language"),
     ({"devicePlugin": {"deviceListStrategy": "magic"}}, "deviceListStrategy"),

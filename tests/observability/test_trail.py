@@ -28,18 +28,20 @@ from tests.cluster.processes import free_port
 from tests.extender.conftest import Extender
 from tests.node_agent.lab import Lab, open_lab, wait_until
 from tests.node_agent.reserving import NODE
+from tests.observability.collector import collecting
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "docs" / "operations.md"
 
 
 @contextmanager
-def extender_of(lab: Lab) -> Iterator[Extender]:
+def extender_of(lab: Lab, collector: str) -> Iterator[Extender]:
     port = free_port()
     environment = {
         "HAMI_KUBECONFIG": lab.environment["HAMI_KUBECONFIG"],
         "HAMI_EXTENDER_LISTEN": f"127.0.0.1:{port}",
         "HAMI_LOG_FORMAT": "json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector,
         "HAMI_DATA_DIR": str(lab.folder),
         "DJANGO_SETTINGS_MODULE": "hami_web.settings",
     }
@@ -96,14 +98,16 @@ def live(lab: Lab, extender: Extender, pod: dict[str, Any]) -> None:
 
 @pytest.mark.timeout(120)
 def test_one_pod_is_followed_from_the_decision_to_the_end_of_its_instance() -> None:
-    with open_lab() as lab:
+    with collecting() as spans, open_lab() as lab:
         make_schedulable(lab)
-        with lab.agent_process(HAMI_LOG_FORMAT="json"), extender_of(lab) as extender:
+        told = {"HAMI_LOG_FORMAT": "json", "OTEL_EXPORTER_OTLP_ENDPOINT": spans.url}
+        with lab.agent_process(**told), extender_of(lab, spans.url) as extender:
             pod = gpu_pod(lab, "job")
             live(lab, extender, pod)
             wait_until(
                 lambda: any(e["message"] == "reclaimed instance" for e in entries(lab)), "told"
             )
+            wait_until(lambda: "reclaim" in spans.names(), "its last span was sent")
         uid = pod["metadata"]["uid"]
         mine = [entry for entry in entries(lab) if entry.get("pod_uid") == uid]
         assert {entry["pod"] for entry in mine} == {"default/job"}
@@ -124,6 +128,12 @@ def test_one_pod_is_followed_from_the_decision_to_the_end_of_its_instance() -> N
         assert len({*refused, held["request_id"]}) == len(refused) + 1
         made, served = mine[-3:-1]
         assert made["request_id"] == served["request_id"] != held["request_id"]
+        trace = uid.replace("-", "")
+        assert spans.of(trace, "hami-extender") >= {"filter", "bind"}
+        assert spans.of(trace, "hami-node-agent") >= {
+            *("allocate", "making", "nvml create GPU instance", "nvml create compute instance"),
+            *("delivering", "recording", "reclaim", "nvml destroy"),
+        }
         assert told_by_jq(lab, uid) == [f"{e['role']} {e['message']}" for e in mine]
 
 

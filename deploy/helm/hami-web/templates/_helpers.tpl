@@ -78,6 +78,9 @@ securityContext:
 {{- define "hami.logEnv" }}
 - {name: HAMI_LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - {name: HAMI_LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
+{{- with .Values.tracing.endpoint }}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ . | quote }}}
+{{- end }}
 {{- end }}
 
 {{/* What web and worker share of their environment. */}}
