@@ -21,11 +21,6 @@ TWINS = {
     else ROOT / "docs" / path.relative_to(CHINESE)
     for path in sorted(CHINESE.rglob("*.md"))
 }
-FOLLOWING = {
-    f"{name}.md" for name in ("operations", "dashboard", "metrics", "installation", "configuration")
-}
-"""Twins that are brought up to date after their English documents, not with them."""
-HELD = sorted(TWINS.keys() - FOLLOWING)
 NAMES = re.compile(r"(?<=\|)(?: [A-Za-z0-9.+-]+){1,4} (?=\|)")
 """Cells of a table that hold a name, a licence or a few words of a program, as they are."""
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -76,14 +71,14 @@ def test_every_document_has_a_chinese_twin() -> None:
     assert TWINS.keys() == wanted | {"README.md"}
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", TWINS)
 def test_a_chinese_document_leads_where_its_twin_leads(name: str) -> None:
     assert [
         link for link in links(CHINESE / name) if link[0] not in ("docs/zh/README.md", "README.md")
     ] == [link for link in links(TWINS[name]) if link[0] not in ("docs/zh/README.md", "README.md")]
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", TWINS)
 def test_a_chinese_document_has_what_its_twin_has(name: str) -> None:
     english = TWINS[name].read_text(encoding="utf-8")
     chinese = (CHINESE / name).read_text(encoding="utf-8")
