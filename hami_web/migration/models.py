@@ -45,7 +45,8 @@ class MigrationRun(models.Model):
     state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.REQUESTED)
     requested_at = models.DateTimeField()
     requested_by = models.CharField(max_length=NAME_MAX)
-    node = models.CharField(max_length=NAME_MAX, blank=True, default="")
+    # A default of the database too: after a rollback the former version writes rows without it.
+    node = models.CharField(max_length=NAME_MAX, blank=True, default="", db_default="")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     error = models.CharField(max_length=TEXT_MAX, blank=True, default="")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from hami_web.core.reservation import RuntimeIdentity
@@ -102,7 +104,7 @@ def test_an_unsigned_reservation_is_not_made_anew_where_signatures_are_asked_for
     run_a_job(lab)
     lab.hardware.reboot()
     keys = lab.folder / "keys"
-    keys.write_text("k1:" + "00" * 32)
+    keys.write_text(f"k1 {b64encode(bytes(32)).decode()}\n")
     with lab.starting_agent(HAMI_SIGNING_KEYS=str(keys)) as agent:
         wait_until(lambda: not agent.problem(), "ready")
         assert lab.placements() == []

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='migrationrun',
             name='node',
-            field=models.CharField(blank=True, default='', max_length=253),
+            field=models.CharField(blank=True, db_default='', default='', max_length=253),
         ),
     ]
