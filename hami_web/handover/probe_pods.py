@@ -10,6 +10,7 @@ from hami_web.core.errors import CoreError
 from hami_web.core.reservation import decode_allocations
 from hami_web.handover.lifecycle import Place, SeenAgent, SeenPod, Trial
 from hami_web.handover.sight import TEST_LABEL, Sight
+from hami_web.migration.node_rules import CONDITION
 from hami_web.migration.objects import CheckedPod
 
 FIRST: Final = "a"
@@ -95,9 +96,13 @@ def seen_pod(pod: CheckedPod | None) -> SeenPod | None:
 
 
 def seen_agent(sight: Sight) -> SeenAgent | None:
-    """The agent's Pod on the node."""
-    pod = sight.agent_pod
-    return None if pod is None else SeenAgent(pod.metadata.uid, pod.is_ready)
+    """The agent's Pod on the node; ready when it says so itself, by the node's condition."""
+    pod, node = sight.agent_pod, sight.node
+    if pod is None or node is None:
+        return None
+    condition = node.condition(CONDITION)
+    works = condition is not None and condition.status == "True"
+    return SeenAgent(pod.metadata.uid, pod.is_ready and works)
 
 
 _HOSTNAME: Final = "kubernetes.io/hostname"

@@ -43,22 +43,36 @@ def manifests(role: str) -> list[dict[str, Any]]:
 
 def create_accounts() -> None:
     """Apply the shipped manifests as they stand."""
-    core, rbac = client.CoreV1Api(), client.RbacAuthorizationV1Api()
     for role in ROLES:
-        for document in manifests(role):
-            match document["kind"]:
-                case "ServiceAccount":
-                    core.create_namespaced_service_account(SYSTEM, document)
-                case "ClusterRole":
-                    rbac.create_cluster_role(document)
-                case "ClusterRoleBinding":
-                    rbac.create_cluster_role_binding(document)
-                case "Role":
-                    rbac.create_namespaced_role(SYSTEM, document)
-                case "RoleBinding":
-                    rbac.create_namespaced_role_binding(SYSTEM, document)
-                case other:
-                    raise AssertionError(other)
+        apply(role)
+
+
+def apply(role: str) -> None:
+    """Apply ``deploy/rbac`` of one role."""
+    core, rbac = client.CoreV1Api(), client.RbacAuthorizationV1Api()
+    for document in manifests(role):
+        match document["kind"]:
+            case "ServiceAccount":
+                core.create_namespaced_service_account(SYSTEM, document)
+            case "ClusterRole":
+                rbac.create_cluster_role(document)
+            case "ClusterRoleBinding":
+                rbac.create_cluster_role_binding(document)
+            case "Role":
+                rbac.create_namespaced_role(SYSTEM, document)
+            case "RoleBinding":
+                rbac.create_namespaced_role_binding(SYSTEM, document)
+            case other:
+                raise AssertionError(other)
+
+
+def remove(role: str) -> None:
+    """Take away what :func:`apply` bound."""
+    rbac = client.RbacAuthorizationV1Api()
+    rbac.delete_cluster_role_binding(f"hami-{role}")
+    rbac.delete_cluster_role(f"hami-{role}")
+    rbac.delete_namespaced_role_binding(f"hami-{role}", SYSTEM)
+    rbac.delete_namespaced_role(f"hami-{role}", SYSTEM)
 
 
 def kubeconfig(cluster: Path, role: str) -> Path:

@@ -89,10 +89,13 @@ class Lab:
             program.wait(30)
 
     @contextmanager
-    def second_node(self, name: str, *specs: GpuSpec) -> Iterator[GpuNode]:
-        """Another node with a kubelet and an agent of its own, gone from the cluster at the end."""
+    def second_node(self, name: str, *specs: GpuSpec, **environ: str) -> Iterator[GpuNode]:
+        """Another node with a kubelet and an agent of its own, gone from the cluster at the end.
+
+        ``environ`` are variables of its agent.
+        """
         kubelet = SecondKubelet(name, self.directory, self.work / f"kubelet-of-{name}")
-        node = self._gpu_node(name, kubelet)
+        node = self._gpu_node(name, kubelet, **environ)
         node.create_gpus(*specs)
         try:
             kubelet.start()
@@ -174,12 +177,12 @@ class Lab:
         """Kubeconfig of a role's own account."""
         return accounts.kubeconfig(self.directory, role)
 
-    def _gpu_node(self, name: str, kubelet: Kubelet) -> GpuNode:
+    def _gpu_node(self, name: str, kubelet: Kubelet, **environ: str) -> GpuNode:
         access = {
             "HAMI_KUBECONFIG": str(self.access("node-agent")),
             "HAMI_SIGNING_KEYS": str(self.work / "signing-keys"),
         }
-        return GpuNode(name, self.work / name, access, kubelet)
+        return GpuNode(name, self.work / name, access | environ, kubelet)
 
     def _scheduler_config(self) -> str:
         """The shipped configuration, pointed at this suite's extender over TLS."""

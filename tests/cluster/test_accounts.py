@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
-import yaml
 from kubernetes import client
 
+from hami_web.access.roles import Role
 from tests.cluster import accounts, pods
 from tests.cluster.accounts import Right
 from tests.cluster.installed import InstalledCluster
 from tests.cluster.lab import NAMESPACE, Lab
+from tests.cluster.mirror import Mirror
 from tests.cluster.pods import Want
-from tests.cluster.processes import Process, free_port, wait_until
+from tests.cluster.processes import wait_until
 
-PERSON = "nobody-token"
 # What a run without faults does not need, and what does: each is proven on the simulator.
 ONLY_AFTER_FAULTS = {
     "extender": {
@@ -38,80 +33,11 @@ ONLY_AFTER_FAULTS = {
 }
 
 
-class Mirror:
-    """Web and worker on a SQLite file of their own, each with its account."""
-
-    def __init__(self, lab: Lab, folder: Path) -> None:
-        self.port = free_port()
-        policy = folder / "policy.yaml"
-        policy.write_text(yaml.safe_dump({"access": {"roleGroups": {"operator": ["*"]}}}))
-        shared = {
-            "DJANGO_SETTINGS_MODULE": "hami_web.settings",
-            "HAMI_DATA_DIR": str(folder / "data"),
-            "HAMI_POLICY_FILE": str(policy),
-            "HAMI_SECRET_KEY": "of this test only",
-            "HAMI_EXTENDER_URL": f"https://localhost:{lab.port}",
-            "HAMI_EXTENDER_CA": str(lab.directory / "pki" / "ca.crt"),
-            "HAMI_SIGNING_KEYS": str(lab.work / "signing-keys"),
-            "HAMI_RECONCILE_SECONDS": "2",
-        }
-        self.worker = Process(
-            "worker",
-            [sys.executable, "manage.py", "worker", "--migrate"],
-            shared | {"HAMI_KUBECONFIG": str(lab.access("worker"))},
-            folder / "worker.log",
-        )
-        self.web = Process(
-            "web",
-            [sys.executable, "manage.py", "web"],
-            shared
-            | {
-                "HAMI_KUBECONFIG": str(lab.access("web")),
-                "HAMI_WEB_LISTEN": f"127.0.0.1:{self.port}",
-                "HAMI_KUBERNETES_LOGIN": "true",
-            },
-            folder / "web.log",
-        )
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self.worker.start()
-        self.web.start()
-        try:
-            wait_until("the web role is ready", self._is_ready, 90)
-            yield
-        except BaseException:
-            print(self.worker.tail(), self.web.tail())
-            raise
-        finally:
-            self.web.stop()
-            self.worker.stop()
-
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {PERSON}", "Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
-        except HTTPError as error:
-            return error.code, error.read().decode(errors="replace")
-
-    def _is_ready(self) -> bool:
-        try:
-            return self.call("GET", "/api/v1/nodes")[0] == 200
-        except OSError:
-            return False
-
-
 @pytest.fixture
 def mirror(lab: Lab | InstalledCluster, tmp_path: Path) -> Iterator[Mirror]:
     if not isinstance(lab, Lab):
         pytest.skip("needs the roles as processes of the suite")
-    found = Mirror(lab, tmp_path)
+    found = Mirror(lab, tmp_path, Role.OPERATOR)
     with found.running():
         yield found
 
