@@ -10,7 +10,6 @@ so a second one at the very placement of the first can only be after the first i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -131,11 +130,6 @@ def proceed(test: Trial, seen: Seen) -> tuple[Trial, Deed]:
             return moved, deed
         return _failing(test, _overdue(test, seen)), Deed.DELETE_BOTH
     return moved, deed
-
-
-def first_open(tests: Iterable[Trial]) -> Trial | None:
-    """The test that is under way, or next."""
-    return next((test for test in tests if not test.is_over), None)
 
 
 def _waiting(test: Trial, _seen: Seen) -> tuple[Trial, Deed]:

@@ -89,7 +89,7 @@ MENDS: Final[Mapping[ObstacleCode, Promise]] = {
     ObstacleCode.TEST_FAILED: _("Look at the reason; another approval tries the failed profiles again."),
     ObstacleCode.OUR_POD_REMAINS: _("Approve the step, which evicts it; without a controller its owner deletes it."),
     ObstacleCode.LABEL_DIFFERS: _("Approve the step, which writes it as it was."),
-    ObstacleCode.NOT_PERMITTED: _("The worker lacks the right: install the chart with handover.enabled, or bind deploy/rbac/handover.yaml."),
+    ObstacleCode.NOT_PERMITTED: _("The worker lacks the right: install the chart with handover.enabled, or bind deploy/rbac/optional/handover.yaml."),
     ObstacleCode.NOT_DONE: _("It is tried again in half a minute."),
 }  # fmt: skip
 """One for every code of ours."""

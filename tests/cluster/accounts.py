@@ -37,8 +37,8 @@ class Right:
 
 def manifests(role: str) -> list[dict[str, Any]]:
     """What ``deploy/rbac`` says of a role."""
-    text = (ROOT / "deploy" / "rbac" / f"{role}.yaml").read_text()
-    return list(yaml.safe_load_all(text))
+    (path,) = (ROOT / "deploy" / "rbac").rglob(f"{role}.yaml")
+    return list(yaml.safe_load_all(path.read_text()))
 
 
 def create_accounts() -> None:

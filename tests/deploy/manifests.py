@@ -42,7 +42,9 @@ def made() -> dict[Path, str]:
         for role in ("extender", "kube-scheduler", "node-agent", "setup", "web", "worker")
     }
     with_handover = _by_template(render(POSTGRES | {"handover": {"enabled": True}}, kube=NEW_KUBE))
-    files[DEPLOY / "rbac" / "handover.yaml"] = _joined(with_handover["rbac-handover.yaml"])
+    files[DEPLOY / "rbac" / "optional" / "handover.yaml"] = _joined(
+        with_handover["rbac-handover.yaml"]
+    )
     files[DEPLOY / "policies" / "node-agent.yaml"] = _joined(apart["policy-node-agent.yaml"])
     files[DEPLOY / "webhook-match-conditions.yaml"] = _joined(apart["webhook.yaml"])
     older = _by_template(render(kube=BEFORE_MATCH_CONDITIONS))

@@ -24,6 +24,13 @@ def test_nothing_else_lies_among_what_is_made() -> None:
         assert present <= files
 
 
+def test_nobody_may_evict_by_what_is_applied_without_being_named() -> None:
+    applied = "".join(path.read_text() for path in (DEPLOY / "rbac").glob("*.yaml"))
+    assert "pods/eviction" not in applied
+    assert "pods/eviction" in (DEPLOY / "rbac" / "optional" / "handover.yaml").read_text()
+    assert not [d for d in rendered({}, kube=NEW_KUBE) if d["metadata"]["name"] == "hami-handover"]
+
+
 @pytest.mark.parametrize(("overlay", "values"), [("all-in-one", {}), ("postgres", POSTGRES)])
 def test_an_overlay_holds_every_object_of_the_chart(
     kubectl: str, overlay: str, values: dict[str, object]
