@@ -72,13 +72,13 @@ class Extender:
                 self.process.send_signal(how)
             else:
                 self.signal_all(how)
-        return self.process.wait(15)
+        return self.process.wait(30)
 
     def signal_all(self, how):
         """To the server and its worker."""
         os.killpg(self.process.pid, how)
 
-    def wait_ready(self, within_s=15.0):
+    def wait_ready(self, within_s=45.0):
         deadline = time.monotonic() + within_s
         while True:
             try:

@@ -42,7 +42,7 @@ def test_a_replaced_certificate_is_used_without_a_restart(start_extender, tmp_pa
     extender = start_extender(
         HAMI_EXTENDER_TLS_CERT=str(files[0]), HAMI_EXTENDER_TLS_KEY=str(files[1])
     )
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 45
     while True:
         try:
             assert health(extender.port, files[0]) == 200

@@ -41,7 +41,7 @@ nvidia:
 """
 
 
-def wait_until(true: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+def wait_until(true: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
     """Poll until a value is truthy, and return it."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

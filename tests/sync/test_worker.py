@@ -133,9 +133,9 @@ def test_a_check_that_was_asked_for_is_performed_also_after_a_kill(
     worker.soon(worker.runs)
     worker.end(signal.SIGKILL)
     worker.rows(
-        "INSERT INTO migration_migrationrun (state, requested_at, requested_by, error, part,"
+        "INSERT INTO migration_migrationrun (state, requested_at, requested_by, node, error, part,"
         " parts_done, parts, cancelled_by)"
-        " VALUES ('requested', '2026-01-01 00:00:00', 'ann', '', '', 0, 0, '')"
+        " VALUES ('requested', '2026-01-01 00:00:00', 'ann', '', '', '', 0, 0, '')"
     )
     worker.start()
     worker.soon(lambda: worker.rows("SELECT state FROM migration_migrationrun") == [("finished",)])
