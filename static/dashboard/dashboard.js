@@ -157,6 +157,14 @@ function startPolling() {
   poll();
 }
 
+// Pages of what the worker does: their rows change without a change of the cluster. Whoever is in a
+// form of the content is not torn out of it.
+const every = Number(body.dataset.every);
+if (every) setInterval(() => {
+  const busy = document.getElementById("content").contains(document.activeElement?.closest("form, a"));
+  if (!document.hidden && !busy) refreshContent().catch(() => showLink("lost"));
+}, every * 1000);
+
 function stopPolling() {
   clearInterval(poller);
   poller = null;

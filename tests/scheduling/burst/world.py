@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import os
 import shutil
 import tempfile
 import threading
@@ -17,7 +19,8 @@ from typing import Any
 from hami_web.core import annotations as keys
 from hami_web.core.reservation import decode_allocations
 from hami_web.simulator.client import ApiClient, Endpoint
-from hami_web.simulator.demo_cluster import ROOT, _answers
+from hami_web.simulator.demo_cluster import ROOT
+from hami_web.simulator.demo_dashboard import answers
 from hami_web.simulator.demo_nodes import DemoNode
 from hami_web.simulator.demo_plan import NAMESPACE, NodePlan, PodPlan
 from hami_web.simulator.demo_processes import LOOPBACK, Children, choose_port
@@ -95,14 +98,20 @@ def _cluster(folder: Path, plan: NodePlan) -> Iterator[tuple[ApiClient, DemoNode
         kubeconfig = write_kubeconfig(folder / "kubeconfig", server=server.url)
         children = Children(folder)
         closing.callback(children.stop)
+        signing = folder / "signing-keys"
+        signing.write_text(f"test {base64.b64encode(os.urandom(32)).decode()}\n")
         node = DemoNode(plan, folder, children)
-        node.start(endpoint, kubeconfig)
+        node.start(endpoint, kubeconfig, signing)
         closing.callback(node.stop)
         listen = f"{LOOPBACK}:{choose_port(0, '')}"
         command = [str(ROOT / "manage.py"), "extender", "--listen", listen]
-        settings = {"HAMI_KUBECONFIG": str(kubeconfig), "HAMI_BIND_WAIT_S": BIND_WAIT_S}
+        settings = {
+            "HAMI_KUBECONFIG": str(kubeconfig),
+            "HAMI_BIND_WAIT_S": BIND_WAIT_S,
+            "HAMI_SIGNING_KEYS": str(signing),
+        }
         children.start("extender", command, settings)
-        _wait_for(lambda: _answers(f"http://{listen}/readyz"), children.check)
+        _wait_for(lambda: answers(f"http://{listen}/readyz"), children.check)
         _wait_for(lambda: node.is_offered(api), children.check)
         extender = Extender(ExtenderConfig(f"http://{listen}", timeout=_WAIT_S))
         closing.callback(extender.close)

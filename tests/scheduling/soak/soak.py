@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hami_web.core import annotations as keys
-from hami_web.simulator.demo_cluster import DemoCluster, DemoPorts, _answers
+from hami_web.simulator.demo_cluster import DemoCluster, DemoPorts
+from hami_web.simulator.demo_dashboard import answers
 from hami_web.simulator.demo_plan import CHECK_NODES, NAMESPACE, PodPlan
 from hami_web.simulator.demo_pods import read_pod
 from hami_web.simulator.demo_processes import choose_port
@@ -187,7 +188,7 @@ class Soak:
 
     def _metrics(self) -> dict[str, float]:
         address = f"http://127.0.0.1:{self._extender_port}"
-        assert _answers(f"{address}/readyz")
+        assert answers(f"{address}/readyz")
         with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:
             text = answer.read().decode()
         return {name: float(value) for name, value in re.findall(r"(?m)^([^#\s]+) (\S+)$", text)}
