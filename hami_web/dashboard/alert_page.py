@@ -14,7 +14,7 @@ from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.access.visibility import UNAVAILABLE
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import downloads
+from hami_web.dashboard import columns, downloads
 from hami_web.dashboard.history_wording import alert_words
 from hami_web.dashboard.newest import SHOWN_MAX, list_page, newest
 from hami_web.dashboard.pages import refused
@@ -44,6 +44,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return refused(request, InvalidField("show", show, ", ".join(SHOW)), shown)
     try:
         wanted = downloads.asked_format(request)
+        chosen = columns.asked_columns(request, columns.ALERTS)
     except InvalidField as error:
         return refused(request, error, shown)
     rows = visibility_of(request).restrict(Alert.objects.all(), "namespace")
@@ -57,6 +58,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
         return downloads.answer(sheet, wanted, shown.version if shown else 0)
     context = {
         "downloads": downloads.links(request),
+        "columns": chosen,
         "lines": lines,
         "show": show,
         "more": len(found or ()) > SHOWN_MAX,

@@ -14,7 +14,7 @@ from hami_web.access.declared import needs
 from hami_web.access.models import AuditEntry
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import downloads
+from hami_web.dashboard import columns, downloads
 from hami_web.dashboard.pages import refused, respond
 from hami_web.dashboard.parameters import parse_text
 from hami_web.dashboard.seen import seen_map
@@ -33,6 +33,7 @@ def page(request: HttpRequest) -> HttpResponse:
     current = seen_map(request)
     try:
         wanted = downloads.asked_format(request)
+        chosen = columns.asked_columns(request, columns.AUDIT)
         actor, verb = (
             parse_text(name, request.GET.get(name, ""), TEXT_MAX) for name in ("actor", "verb")
         )
@@ -43,7 +44,7 @@ def page(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(actor=actor)
     if verb:
         rows = rows.filter(verb=verb)
-    context: dict[str, object] = {"actor": actor, "verb": verb}
+    context: dict[str, object] = {"actor": actor, "verb": verb, "columns": chosen}
     try:
         found = list(rows[: SHOWN_MAX + 1])
     except DatabaseError as error:

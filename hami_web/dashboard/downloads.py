@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from hami_web.core.errors import InvalidField
+from hami_web.dashboard import columns
 from hami_web.dashboard.cluster_map import NodeBlock
 from hami_web.dashboard.pages import marked
 from hami_web.dashboard.picture_file import THEMES, draw_picture
@@ -103,6 +104,8 @@ def _file(body: str, name: str, kind: str, version: int) -> HttpResponse:
 
 def _address(request: HttpRequest, **changes: str) -> str:
     asked = request.GET.copy()
+    # Files have columns of their own, and all of them.
+    asked.pop(columns.NAME, None)
     for name, value in changes.items():
         asked[name] = value
     return f"?{asked.urlencode()}"

@@ -15,7 +15,7 @@ from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
 from hami_web.core.placement import Placement
-from hami_web.dashboard import downloads
+from hami_web.dashboard import columns, downloads
 from hami_web.dashboard.cluster_map import ClusterMap
 from hami_web.dashboard.history_wording import cause_words, kind_words
 from hami_web.dashboard.newest import SHOWN_MAX, list_page, newest
@@ -54,6 +54,7 @@ def page(request: HttpRequest) -> HttpResponse:
     shown = seen_map(request)
     try:
         wanted = downloads.asked_format(request)
+        chosen = columns.asked_columns(request, columns.DRIFT)
     except InvalidField as error:
         return refused(request, error, shown)
     everything = visibility_of(request).everything
@@ -65,6 +66,7 @@ def page(request: HttpRequest) -> HttpResponse:
         return downloads.answer(sheet, wanted, shown.version if shown else 0)
     context = {
         "downloads": downloads.links(request),
+        "columns": chosen,
         "lines": lines,
         "last": compared[0] if compared else None,
         "hidden": not everything,

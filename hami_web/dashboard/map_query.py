@@ -39,6 +39,7 @@ class MapQuery:
 
     ``q`` is looked for in names of nodes, models, Pods and profiles and in UUIDs, whatever the
     case; ``namespace`` and ``state`` keep the GPUs where anything is of that namespace or state.
+    ``columns`` are those of the table, with commas.
     """
 
     view: str = VIEWS[0]
@@ -49,6 +50,7 @@ class MapQuery:
     model: str = ""
     namespace: str = ""
     state: str = ""
+    columns: str = ""
 
     def parameters(self, **changes: str) -> str:
         """The query string of this query with some parameters changed; defaults are left out."""
@@ -77,7 +79,7 @@ class MapQuery:
     @property
     def rows_stay(self) -> bool:
         """A change inside one GPU changes nothing but its row."""
-        return self == replace(MapQuery(), density=self.density)
+        return self == replace(MapQuery(), density=self.density, columns=self.columns)
 
 
 def parse_query(parameters: Mapping[str, str]) -> MapQuery:

@@ -18,7 +18,7 @@ from hami_web.access.declared import needs
 from hami_web.access.identity import visibility_of
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import downloads, slice_map
+from hami_web.dashboard import columns, downloads, slice_map
 from hami_web.dashboard.history_wording import alert_words
 from hami_web.dashboard.holdings import Holding, Holdings, all_holdings
 from hami_web.dashboard.pages import missing, refused, respond
@@ -89,6 +89,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         return missing(request, "", None)
     try:
         kind = downloads.asked_format(request)
+        chosen = columns.asked_columns(request, columns.NAMESPACES)
         wanted = parse_text("q", request.GET.get("q", ""), TEXT_MAX)
         days = parse_days(request.GET.get("days", DAYS[0]))
     except InvalidField as error:
@@ -112,6 +113,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         return downloads.answer(_sheet(lines), kind, current.version)
     context = {
         "downloads": downloads.links(request),
+        "columns": chosen,
         "lines": lines,
         "q": wanted,
         "days": days,

@@ -19,8 +19,9 @@ from django.views.decorators.http import require_safe
 from hami_web.access.declared import needs, public
 from hami_web.access.roles import Verb
 from hami_web.core.errors import InvalidField
-from hami_web.dashboard import downloads, slice_map
+from hami_web.dashboard import columns, downloads, slice_map
 from hami_web.dashboard.cluster_map import ClusterMap
+from hami_web.dashboard.columns import Columns
 from hami_web.dashboard.display import display_of
 from hami_web.dashboard.events import seen_changes
 from hami_web.dashboard.installed import installed_map, notices, problem
@@ -40,14 +41,16 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         wanted = downloads.asked_format(request, downloads.DRAWN)
         theme = downloads.asked_theme(request)
-        query = parse_query({"density": display_of(request).density, **_chosen(request)})
+        chosen = columns.asked_columns(request, columns.MAP)
+        query = parse_query({"density": display_of(request).density, **_chosen(request, chosen)})
     except InvalidField as error:
         return refused(request, error, current)
     if wanted and current:
         return _file(current, query, wanted, theme)
     status = HTTPStatus.OK if current else HTTPStatus.SERVICE_UNAVAILABLE
     shown = MapView(current, query) if current else None
-    context = {**_context(shown), "query": query, "controls": controls(query, current)}
+    context = {**_context(shown), "query": query, "columns": chosen}
+    context["controls"] = controls(query, current)
     context["downloads"] = downloads.links(request, picture=True) if current else ()
     return respond(request, "dashboard/page.html", context, current=current, status=status)
 
@@ -113,9 +116,11 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join(["ok", *notices(), ""]), content_type="text/plain")
 
 
-def _chosen(request: HttpRequest) -> dict[str, str]:
-    """The parameters but for those of a file."""
+def _chosen(request: HttpRequest, chosen: Columns) -> dict[str, str]:
+    """The parameters but for those of a file, the columns in one."""
     given: dict[str, str] = request.GET.dict()
+    if columns.NAME in given:
+        given[columns.NAME] = ",".join(chosen.chosen)
     return {name: text for name, text in given.items() if name not in ("format", "theme")}
 
 
