@@ -8,7 +8,7 @@ AGENT  := .venv-agent
 LOCKED := --quiet --disable-pip-version-check --no-compile --require-hashes
 OWN    := --quiet --disable-pip-version-check --no-deps --no-build-isolation
 # As many processes as cores; tests/spread.py says which tests each runs.
-SPREAD := --numprocesses $(shell nproc) --dist loadgroup --no-loadscope-reorder
+SPREAD := --numprocesses $(shell nproc) --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-check test test-agent test-database test-cluster lint fmt bench lock audit docs manifests proto messages clean

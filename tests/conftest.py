@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.spread import FilesAndGroups, long_first
+from tests.spread import FilesAndKubernetes, long_first
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 # The same examples in every run: what a change is judged by must not depend on chance. New examples
@@ -24,9 +24,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndGroups | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndKubernetes | None:
     """Which process runs which tests, where there are several (``-n``)."""
-    return FilesAndGroups(config, log) if config.getoption("dist") == "loadgroup" else None
+    return FilesAndKubernetes(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,7 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_here(item):
             item.add_marker(pytest.mark.cluster)
-            item.add_marker(pytest.mark.xdist_group("kubernetes"))
             item.add_marker(pytest.mark.timeout(480))
     items.sort(key=_is_here)
 

@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("kubernetes"),
 ]
 
 

@@ -142,7 +142,6 @@ def endpoint_of(kubeconfig: Path) -> Endpoint:
             marks=[
                 pytest.mark.cluster,
                 pytest.mark.timeout(120),
-                pytest.mark.xdist_group("kubernetes"),
             ],
         ),
     ]
