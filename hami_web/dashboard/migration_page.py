@@ -29,6 +29,7 @@ from hami_web.dashboard.handover_page import may_lead, shown_handovers
 from hami_web.dashboard.migration_wording import readiness_word, severity_word, state_of_run
 from hami_web.dashboard.pages import missing, refused, respond
 from hami_web.dashboard.seen import seen_map
+from hami_web.migration.comparison import changes, current_profiles
 from hami_web.migration.geometry_files import find_configurations
 from hami_web.migration.models import (
     ENDED,
@@ -214,26 +215,35 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def converter(request: HttpRequest) -> HttpResponse:
     """Paste a configuration, get an allowlist; nothing is stored. 400 where it cannot be read."""
     text = request.POST.get("text", "")
-    context: dict[str, Any] = {"text": text}
+    compared = request.POST.get("current", "")
+    context: dict[str, Any] = {"text": text, "compared": compared}
     status = HTTPStatus.OK
     if text:
         try:
-            context["made"] = _converted(text)
+            context["made"] = _converted(text, compared)
         except InvalidField as error:
             context["error"], status = error, HTTPStatus.BAD_REQUEST
     current = seen_map(request)
     return respond(request, "dashboard/converter.html", context, current=current, status=status)
 
 
-def _converted(text: str) -> list[dict[str, Any]]:
-    if len(text) > TEXT_MAX:
-        raise InvalidField("configuration", f"{len(text)} characters", f"at most {TEXT_MAX}")
+def _converted(text: str, current: str) -> list[dict[str, Any]]:
+    for name, given in (("configuration", text), ("current", current)):
+        if len(given) > TEXT_MAX:
+            raise InvalidField(name, f"{len(given)} characters", f"at most {TEXT_MAX}")
+    now = current_profiles(current) if current.strip() else None
     made = []
     for found in find_configurations(text):
         conversion = convert(found.document)
         notes = [(note.code.value, note.where, note_text(note)) for note in conversion.notes]
         made.append(
-            {"where": found.where, "yaml": render_allowlist(conversion.entries), "notes": notes}
+            {
+                "where": found.where,
+                "yaml": render_allowlist(conversion.entries),
+                "notes": notes,
+                "compared": now is not None,
+                "changes": [] if now is None else list(changes(now, conversion)),
+            }
         )
     return made
 

@@ -125,6 +125,18 @@ def test_the_converter_answers_with_an_allowlist_and_its_reasons(client: Client)
     assert "FromGeometry" in shown
 
 
+def test_the_converter_says_what_is_other_than_now(client: Client) -> None:
+    now = "nvidia: {migProfileAllowlist: [{models: [A30], profiles: [4g.24gb]}]}"
+    form = {"text": GEOMETRIES, "current": now}
+    shown = client.post("/migration/converter", form).content.decode()
+    assert "<code>A30: +1g.6gb -4g.24gb</code>" in shown
+    same = {"text": GEOMETRIES, "current": now.replace("4g.24gb", "1g.6gb")}
+    assert "It permits the same." in client.post("/migration/converter", same).content.decode()
+    wrong = client.post("/migration/converter", {"text": GEOMETRIES, "current": "a: ["})
+    assert wrong.status_code == 400
+    assert "current" in wrong.content.decode()
+
+
 @pytest.mark.parametrize("given", ["a: [", "x: 1", "<script>alert(1)</script>", "y" * 200_001])
 def test_what_cannot_be_converted_is_refused_with_its_reason(client: Client, given: str) -> None:
     answer = client.post("/migration/converter", {"text": given})

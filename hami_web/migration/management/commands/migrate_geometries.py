@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from django.core.management.base import BaseCommand, CommandError
 
-from hami_web.core.allowlist import AllowlistEntry, parse_allowlist, render_allowlist
+from hami_web.core.allowlist import render_allowlist
 from hami_web.core.errors import InvalidField
-from hami_web.core.geometries import Conversion, convert, difference
+from hami_web.core.geometries import Conversion, convert
+from hami_web.migration.comparison import Profiles, changes, current_profiles
 from hami_web.migration.geometry_files import FoundConfiguration, find_configurations
 from hami_web.migration.wording import note_text
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
     def _yaml(
         self,
         made: list[tuple[FoundConfiguration, Conversion]],
-        current: dict[str, frozenset[str]] | None,
+        current: Profiles | None,
     ) -> None:
         for item, conversion in made:
             self.stdout.write(f"# {item.where}")
@@ -60,7 +60,7 @@ class Command(BaseCommand):
     def _json(
         self,
         made: list[tuple[FoundConfiguration, Conversion]],
-        current: dict[str, frozenset[str]] | None,
+        current: Profiles | None,
     ) -> None:
         answer = [
             {
@@ -93,30 +93,15 @@ def _read(name: str) -> str:
         raise CommandError(f"{name}: {error}") from error
 
 
-def _current(path: Path | None) -> dict[str, frozenset[str]] | None:
+def _current(path: Path | None) -> Profiles | None:
     if path is None:
         return None
     try:
-        document = yaml.safe_load(_read(str(path)))
-    except yaml.YAMLError as error:
+        return current_profiles(_read(str(path)))
+    except InvalidField as error:
         raise CommandError(f"--current: {path}: {error}") from error
-    section = document.get("nvidia") if isinstance(document, dict) else None
-    listed = section.get("migProfileAllowlist") if isinstance(section, dict) else None
-    return _by_model(parse_allowlist(listed).entries)
 
 
-def _by_model(entries: Iterable[AllowlistEntry]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for entry in entries:
-        for model in entry.models:
-            found[model] = found.get(model, frozenset()) | frozenset(entry.profiles)
-    return found
-
-
-def _changes(current: dict[str, frozenset[str]] | None, conversion: Conversion) -> Iterable[str]:
-    """What is other than in the current allowlist, a line for each model."""
-    if current is None:
-        return
-    for model, (added, left) in difference(current, _by_model(conversion.entries)).items():
-        signs = [f"+{name}" for name in sorted(added)] + [f"-{name}" for name in sorted(left)]
-        yield f"{model}: {' '.join(signs)}"
+def _changes(current: Profiles | None, conversion: Conversion) -> Iterable[str]:
+    """What is other than in the current allowlist, where one was given."""
+    return () if current is None else changes(current, conversion)
