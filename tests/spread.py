@@ -1,7 +1,9 @@
 """How the tests of one run are spread over processes: ``pytest -n``.
 
 Each file is one piece of work, so that what a module sets up is set up once; all tests on a real
-Kubernetes are one piece, as one machine holds one. Long pieces begin first.
+Kubernetes are one piece, as one machine holds one. Those in a browser belong to it: Chromium gives
+up what it loads (ERR_NETWORK_CHANGED) when a cluster's containers change the machine's interfaces.
+Long pieces begin first.
 """
 
 from __future__ import annotations
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
 
 KUBERNETES: Final = "kubernetes"
 _ON_KUBERNETES: Final = ("tests/cluster/", "tests/deploy/test_release.py")
+IN_A_BROWSER: Final = frozenset(
+    f"tests/dashboard/test_{name}.py"
+    for name in (
+        *("axe", "browser", "downloads", "every_page", "large_map", "reading", "settings_page"),
+        *("sign_in_pages", "sub_path"),
+    )
+)
 _ON_BOTH: Final = "tests/simulator/contract/"
 """Its tests run on the simulated API server and, with ``real`` among their parameters, on a real
 one."""
@@ -33,6 +42,8 @@ def piece_of(nodeid: str) -> str:
     real = "real" in name.partition("[")[2].rstrip("]").split("-")
     if path.startswith(_ON_KUBERNETES) or (path.startswith(_ON_BOTH) and real):
         return KUBERNETES
+    if path in IN_A_BROWSER:
+        return KUBERNETES
     return path
 
 
@@ -49,7 +60,7 @@ def long_first(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> tuple[int, str]:
         piece = pieces[item.nodeid]
         if piece == KUBERNETES:
-            return 0, str(item.path.parent)
+            return 0, item.nodeid.partition("::")[0].rpartition("/")[0]
         return (1 if piece in long else 2), ""
 
     items.sort(key=place)

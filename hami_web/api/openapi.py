@@ -63,7 +63,24 @@ def document(result: Schema, **_more: object) -> Schema:
                 answer = {"$ref": f"#/components/responses/Problem{status}"}
                 operation["responses"].setdefault(str(status), answer)
             _describe(operation)
+            if any(item["name"] == "fields" for item in operation.get("parameters", ())):
+                _may_lack_fields(operation, components["schemas"])
     return result
+
+
+def _may_lack_fields(operation: Schema, shapes: Schema) -> None:
+    """Whoever asks for some fields gets no others, so that none is sure to be in a row."""
+    content = operation["responses"]["200"].get("content", {})
+    shape = _shape_of(content["application/json"]["schema"], shapes)
+    rows = shape.get("properties", {}).get("results")
+    row = shape if rows is None else _shape_of(rows["items"], shapes)
+    row.pop("required", None)
+
+
+def _shape_of(schema: Schema, shapes: Schema) -> Schema:
+    """The component that a schema refers to."""
+    found: Schema = shapes[schema["$ref"].rpartition("/")[2]]
+    return found
 
 
 def _statuses(path: str, method: str) -> Iterator[int]:

@@ -58,11 +58,13 @@ def decide(standing: Standing, sight: Sight) -> Decision:
     """What happens next. Doubt holds everything where it is."""
     if held := tuple(_doubts(standing, sight)):
         return Hold(held)
-    for step in before(standing.step):
-        if lost := missing(step, sight, standing):
-            return Move(step, lost)
     step = standing.step
     rest = missing(step, sight, standing)
+    for earlier in before(step):
+        if earlier is Step.DRAIN and step is Step.UNCORDON and not rest:
+            continue  # a node that is open again takes whatever Pods come to it
+        if lost := missing(earlier, sight, standing):
+            return Move(earlier, lost)
     if not rest:
         following = after(step)
         return End() if following is None else Move(following)

@@ -67,3 +67,12 @@ def test_every_problem_is_described_with_an_example(schema: Schema) -> None:
         for code, example in answer["content"]["application/problem+json"]["examples"].items()
     }
     assert described == {kind.code: kind.status for kind in KINDS}
+
+
+def test_a_row_of_some_fields_is_one_that_the_schema_allows(schema: Schema) -> None:
+    shapes = schema["components"]["schemas"]
+    assert "required" not in shapes["Handover"]
+    reserved = schema["paths"]["/api/v1/reservations/{id}"]["get"]["responses"]["200"]
+    ref = reserved["content"]["application/json"]["schema"]["$ref"]
+    assert "required" not in shapes[ref.rpartition("/")[2]]
+    assert "required" in shapes["Problem"]

@@ -152,4 +152,6 @@ def _asked(cluster: Path, role: str) -> Iterator[tuple[_Request, int]]:
         kind = "/".join(filter(None, (about["resource"], about.get("subresource"))))
         right = Right(about.get("apiGroup", ""), kind, event["verb"])
         code = event.get("responseStatus", {}).get("code", 0)
-        yield _Request(right, about.get("namespace", ""), about.get("name", "")), code
+        # What is created has a name of its own each time, which no right depends on.
+        name = "" if event["verb"] == "create" else about.get("name", "")
+        yield _Request(right, about.get("namespace", ""), name), code

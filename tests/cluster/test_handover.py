@@ -76,6 +76,11 @@ def old_world(lab: Lab | InstalledCluster) -> Iterator[Lab]:
         apps.delete_namespaced_daemon_set("hami-node-agent", SYSTEM)
         for name in maps:
             core.delete_namespaced_config_map(name, SYSTEM)
+        # A namespace that ends refuses what a role still tells of its Pods: they go first.
+        for name in ("train", "hami-scheduler"):
+            apps.delete_namespaced_deployment(name, LEGACY)
+        apps.delete_namespaced_daemon_set("hami-device-plugin", LEGACY)
+        wait_until("its Pods are gone", lambda: not core.list_namespaced_pod(LEGACY).items)
         core.delete_namespace(LEGACY)
 
 

@@ -11,14 +11,23 @@ import pytest
 
 from hami_web.access.models import AuditEntry
 from hami_web.handover import store
-from hami_web.handover.models import NodeHandover, Outcome
+from hami_web.handover.models import NodeHandover, Outcome, ProfileTest
 from hami_web.handover.obstacles import decode_obstacles
 from hami_web.handover.steps import Direction, Step
 from hami_web.simulator.client import ApiClient, Endpoint
 from hami_web.simulator.faults import RequestMatch
 from hami_web.simulator.resources import STORED
 from hami_web.simulator.server import SimulatedApiServer, write_kubeconfig
-from tests.migration.clusters import described, legacy_pod, node, ours, owned, pod, workload
+from tests.migration.clusters import (
+    described,
+    legacy_pod,
+    node,
+    ours,
+    owned,
+    pod,
+    published,
+    workload,
+)
 
 from .looking import look_once
 from .moving import AGENT_LABELS, OURS, SYSTEM, rights
@@ -261,6 +270,26 @@ def test_a_node_that_somebody_uncordons_falls_back_and_waits(cluster: Cluster) -
     cluster.look(row, approve=True)
     cluster.look(row)
     assert (row.step, row.regressed_from) == (Step.PUBLISH, "")
+
+
+def test_pods_that_come_to_a_node_once_it_is_open_are_no_step_back(cluster: Cluster) -> None:
+    cluster.put(node())
+    row = cluster.until(cluster.begin(), Step.PUBLISH)
+    row.step = Step.UNCORDON
+    row.save()
+    ProfileTest.objects.create(
+        handover=row, model="A100", profile="1g.5gb", gpu="GPU-1", state="passed",
+        entered_at=row.entered_at,
+    )  # fmt: skip
+    labels = {"metadata": {"labels": dict(OURS)}}
+    register = published()["metadata"]["annotations"]
+    ready = {"type": "hami.io/DynamicMIGReady", "status": "True"}
+    cluster.api.patch("/api/v1/nodes/gpu-1", labels | {"spec": {"unschedulable": None}})
+    cluster.api.patch("/api/v1/nodes/gpu-1", {"metadata": {"annotations": register}})
+    cluster.api.patch("/api/v1/nodes/gpu-1/status", {"status": {"conditions": [ready]}})
+    cluster.put(legacy_pod("train", owner=owned("Job", "train")))
+    cluster.look(row)
+    assert row.outcome == Outcome.DONE, codes(row)
 
 
 def test_of_two_looks_at_once_one_gives_way(cluster: Cluster) -> None:
